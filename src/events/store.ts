@@ -1,0 +1,45 @@
+import type { JobRow } from "../jobs/job.ts";
+import type { EventKind } from "./schema.ts";
+
+export type EventRow = {
+  id: string;
+  project_id: string;
+  kind: EventKind;
+  /** The execution or conversation it tells of. */
+  subject_id: string;
+  data: string;
+  created_at: number;
+};
+
+export type DeliveryState =
+  | "pending"
+  | "retrying"
+  | "success"
+  | "failed"
+  | "filtered"
+  | "paused"
+  | "cancelled";
+
+export type DeliveryRow = {
+  id: string;
+  event_id: string;
+  subscription_id: string;
+  kind: string;
+  state: DeliveryState;
+  reason: string | null;
+  hop: number;
+  body: string;
+  attempts: number;
+  attempts_max: number;
+  response_code: number | null;
+  response_time_ms: number | null;
+  next_attempt_at: number | null;
+  created_at: number;
+  ended_at: number | null;
+};
+
+/**
+ * An event with one answer for every subscription that lists its kind, and the jobs of those to be sent.
+ * A store operation inserts it whole, in the commit of the state change that it tells of (the outbox).
+ */
+export type Outbox = { event: EventRow; deliveries: DeliveryRow[]; jobs: JobRow[] };

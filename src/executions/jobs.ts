@@ -1,0 +1,141 @@
+import { withOutbox } from "../events/outbox.ts";
+import type { Events } from "../events/service.ts";
+import { defineJob, done, type Fate, type JobKind, type JobRun, settled, settledUntil } from "../jobs/job.ts";
+import type { Runner } from "../jobs/runner.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
+import type { NodeServices } from "../nodes/node.ts";
+import type { Definition } from "../workflows/service.ts";
+import { endedEvent, startedEvent, stepEvents } from "./events.ts";
+import { interpret, type Outcome, type Run } from "./interpreter.ts";
+import type { ExecutionRow, ExecutionStore, StepRow } from "./store.ts";
+
+/** What the accepting side already had in memory. */
+export type RunPayload = { execution: ExecutionRow; definition: Definition; input: JsonObject };
+
+type Deps = {
+  store: ExecutionStore;
+  events: Events;
+  runner: Runner;
+  clock: Clock;
+  services: NodeServices;
+  definition(hash: string): Promise<Definition>;
+  /** Told of every execution that ended or went away, for those who wait for it. */
+  ended(id: string): void;
+};
+
+/** Runs one execution until it ends, waits or is taken away; every result is stored with the job's fate. */
+export function runExecution(deps: Deps): JobKind {
+  const { store, clock } = deps;
+
+  async function begin(run: JobRun, execution: ExecutionRow, input: JsonObject): Promise<ExecutionRow | undefined> {
+    const at = clock.now();
+    const started = execution.state === "queued" ? [startedEvent(execution, input, at)] : [];
+    const begun = await withOutbox(deps, execution, started, execution.hop, (outbox) =>
+      store.begin({ id: execution.id, lease: run.lease, started_at: at, outbox }),
+    );
+    return begun ? { ...execution, state: "running", started_at: execution.started_at ?? at } : undefined;
+  }
+
+  async function load(ref: string, run: JobRun): Promise<(RunPayload & { steps: StepRow[] }) | undefined> {
+    const payload = run.payload as RunPayload | undefined;
+    if (payload) return { ...payload, steps: [] };
+    const execution = await store.get(ref);
+    if (!execution || !["queued", "running", "waiting"].includes(execution.state)) return undefined;
+    const input = JSON.parse(execution.input) as JsonObject;
+    const begun = execution.state === "running" ? execution : await begin(run, execution, input);
+    if (!begun) return undefined;
+    const steps = await store.steps(ref);
+    return { execution: begun, input, steps, definition: await deps.definition(execution.definition_hash) };
+  }
+
+  async function run(ref: string, job: JobRun): Promise<Fate> {
+    const loaded = await load(ref, job);
+    if (!loaded) return done;
+    const { execution, definition, input, steps } = loaded;
+    const state: Run = {
+      execution,
+      program: definition,
+      input,
+      done: new Map(steps.map((step) => [step.position, step])),
+      services: deps.services,
+      clock,
+      signal: job.signal,
+      spent: {
+        external_calls: execution.external_calls,
+        tokens: execution.tokens,
+        steps_completed: execution.steps_completed,
+      },
+      unsaved: [],
+      journal: {
+        mark: (step, durable) => store.mark({ lease: job.lease, step, durable }),
+        checkpoint: (saved, spent) =>
+          withOutbox(deps, execution, stepEvents(execution, saved), execution.hop, (outbox) =>
+            store.checkpoint({ lease: job.lease, id: execution.id, spent, steps: saved, outbox }),
+          ),
+      },
+    };
+    return settle(job, state, await interpret(state));
+  }
+
+  async function settle(job: JobRun, state: Run, outcome: Outcome): Promise<Fate> {
+    const { execution, spent, unsaved: steps } = state;
+    if (outcome.kind === "lost") return settled;
+    const saving = { lease: job.lease, id: execution.id, spent, steps };
+    if (outcome.kind === "suspended") {
+      const { at, reason } = outcome;
+      const held = await withOutbox(deps, execution, stepEvents(execution, steps), execution.hop, (outbox) =>
+        store.suspend({ ...saving, at, reason, outbox }),
+      );
+      return held ? settledUntil(at) : settled;
+    }
+    const ended = {
+      status: outcome.kind,
+      started_at: execution.started_at ?? execution.created_at,
+      at: clock.now(),
+      input: state.input as Json,
+      output: outcome.kind === "success" ? outcome.output : null,
+      ...(outcome.kind === "failed" ? { error: outcome.error } : {}),
+      ...spent,
+    };
+    const list = [...stepEvents(execution, steps), endedEvent(execution, ended)];
+    await withOutbox(deps, execution, list, execution.hop, (outbox) =>
+      store.finish({
+        ...saving,
+        ...spent,
+        workflow_id: execution.workflow_id,
+        state: outcome.kind,
+        output: outcome.kind === "success" ? JSON.stringify(outcome.output) : null,
+        error: outcome.kind === "failed" ? JSON.stringify(outcome.error) : null,
+        started_at: ended.started_at,
+        ended_at: ended.at,
+        outbox,
+      }),
+    );
+    deps.ended(execution.id);
+    return settled;
+  }
+
+  /** Errand died several times with this run under way: it is ended, so that it cannot do so again. */
+  async function dead(ref: string, reason: string): Promise<void> {
+    const execution = await store.get(ref);
+    if (!execution) return;
+    const error = { code: "CRASH_LOOP", message: `Errand stopped three times while this ran (${reason}).`, node: null };
+    const at = clock.now();
+    const ended = endedEvent(execution, {
+      ...execution,
+      status: "failed",
+      started_at: execution.started_at ?? execution.created_at,
+      at,
+      input: JSON.parse(execution.input),
+      output: null,
+      error,
+    });
+    await withOutbox(deps, execution, [ended], execution.hop, (outbox) =>
+      store.stop({ id: ref, state: "failed", error: JSON.stringify(error), ended_at: at, outbox }),
+    );
+    deps.ended(ref);
+  }
+
+  return defineJob({ kind: "execution.run", lane: "runs", per_key: 64, crash_limit: 3, run, dead });
+}

@@ -1,0 +1,41 @@
+import { isObject, type Json } from "../lib/json.ts";
+
+/** `input_config._options`, which every node takes (design 6); validated when the workflow was saved. */
+export type StepOptions = {
+  run_if?: Json;
+  retry?: { max_attempts?: number; delay_seconds?: number; backoff_multiplier?: number };
+  timeout_seconds?: number;
+  on_error?: "stop" | "continue" | "default";
+  default_output?: Json;
+  pinned_output?: Json;
+  /** A step with an effect that was under way when the program died: do it again, or fail. */
+  on_unknown?: "retry" | "fail";
+};
+
+export type Retry = { max_attempts: number; delay_seconds: number; backoff_multiplier: number };
+
+export function splitOptions(input_config: Record<string, unknown>): {
+  options: StepOptions;
+  config: Record<string, Json>;
+} {
+  const { _options, ...config } = input_config;
+  return { options: isObject(_options) ? (_options as StepOptions) : {}, config: config as Record<string, Json> };
+}
+
+const NO_RETRY: Retry = { max_attempts: 1, delay_seconds: 1, backoff_multiplier: 2 };
+
+/** The node type's own retries under what the workflow says. */
+export const retryPolicy = (options: StepOptions, ofType: Retry | undefined): Retry => ({
+  ...(ofType ?? NO_RETRY),
+  ...options.retry,
+});
+
+const LONGEST_DELAY_MS = 24 * 3_600_000;
+
+/** How long to wait after attempt `attempt` failed, in milliseconds. */
+export const retryDelay = (retry: Retry, attempt: number): number =>
+  Math.min(retry.delay_seconds * 1_000 * retry.backoff_multiplier ** (attempt - 1), LONGEST_DELAY_MS);
+
+/** A rendered `run_if`: nothing, false, zero, the empty string and the word "false" mean no. */
+export const isTruthy = (value: Json | undefined): boolean =>
+  value !== undefined && value !== null && value !== false && value !== 0 && value !== "" && value !== "false";

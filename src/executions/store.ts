@@ -1,0 +1,105 @@
+import type { Outbox } from "../events/store.ts";
+import type { JobRow, Lease } from "../jobs/job.ts";
+import type { IdempotencyClaim } from "../hooks/idempotency.ts";
+
+export type ExecutionState = "queued" | "running" | "waiting" | "success" | "failed" | "cancelled";
+
+export type ExecutionRow = {
+  id: string;
+  workflow_id: string;
+  workspace_id: string;
+  project_id: string;
+  definition_hash: string;
+  state: ExecutionState;
+  /** Who started it: what the caller called itself, else how it came in. */
+  source: string;
+  metadata: string;
+  input: string;
+  output: string | null;
+  error: string | null;
+  hop: number;
+  external_calls: number;
+  tokens: number;
+  steps_completed: number;
+  created_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+};
+
+export type StepState = "started" | "retrying" | "success" | "failed" | "skipped";
+
+export type StepRow = {
+  execution_id: string;
+  /** Where in the definition: "0", later "2.then.0" or "3.items.17.0". */
+  position: string;
+  seq: number;
+  name: string;
+  node_type_name: string;
+  state: StepState;
+  attempts: number;
+  input: string | null;
+  output: string | null;
+  error: string | null;
+  started_at: number;
+  ended_at: number | null;
+};
+
+/** What a run has used up so far; credits are counted from it (design 3). */
+export type Spent = { external_calls: number; tokens: number; steps_completed: number };
+
+export type ExecutionEnd = Spent & {
+  id: string;
+  workflow_id: string;
+  state: "success" | "failed";
+  output: string | null;
+  error: string | null;
+  started_at: number;
+  ended_at: number;
+  steps: StepRow[];
+  outbox: Outbox[];
+};
+
+export type Accepted =
+  | { outcome: "new" }
+  | { outcome: "replay"; status: number; response: string }
+  | { outcome: "mismatch" };
+
+export type ExecutionStore = {
+  /** Execution, job, events and the claim of the idempotency key: all, or nothing when the key is known. */
+  accept(accepting: {
+    execution: ExecutionRow;
+    job: JobRow;
+    outbox: Outbox[];
+    idempotency?: IdempotencyClaim & { status: number; response: string };
+  }): Promise<Accepted>;
+  /** A queued execution starts. False: it is not queued any more. */
+  begin(beginning: { id: string; lease: Lease; started_at: number; outbox: Outbox[] }): Promise<boolean>;
+  /** Marks a step with an effect as under way, so that a restart knows that it may have happened. */
+  mark(marking: { lease: Lease; step: StepRow; durable: boolean }): Promise<boolean>;
+  /** Finished steps, durable before the run goes on. False: the job was taken away (cancelled). */
+  checkpoint(saving: { lease: Lease; id: string; spent: Spent; steps: StepRow[]; outbox: Outbox[] }): Promise<boolean>;
+  /** Steps so far, and the job put back until `at`; holds no memory meanwhile. */
+  suspend(suspending: {
+    lease: Lease;
+    id: string;
+    spent: Spent;
+    steps: StepRow[];
+    outbox: Outbox[];
+    at: number;
+    reason: string;
+  }): Promise<boolean>;
+  /** The end, what follows from it and the job's end in one. False: someone else ended it first. */
+  finish(end: ExecutionEnd & { lease: Lease }): Promise<boolean>;
+  /** Ends an unfinished execution from outside, and its job. False: it had ended already. */
+  stop(stopping: {
+    id: string;
+    state: "cancelled" | "failed";
+    error: string;
+    ended_at: number;
+    outbox: Outbox[];
+  }): Promise<boolean>;
+  get(id: string): Promise<ExecutionRow | undefined>;
+  steps(id: string): Promise<StepRow[]>;
+  list(workflow_id: string, page: { limit: number; offset: number; state?: string }): Promise<ExecutionRow[]>;
+  count(workflow_id: string, state?: string): Promise<number>;
+};

@@ -1,0 +1,57 @@
+/** A lane is a budget of work in flight, so that one sort of work cannot take another's room. */
+export type Lane = "runs" | "turns" | "deliveries" | "timers";
+
+/** A row that the runner works. `tenant` shares the lane round robin; `key` is what `per_key` counts. */
+export type JobRow = {
+  id: string;
+  lane: Lane;
+  kind: string;
+  tenant: string;
+  key: string;
+  ref: string;
+  state: "ready" | "running";
+  run_at: number;
+  attempt: number;
+  crashes: number;
+  created_at: number;
+};
+
+/** Proof of holding a job: results under an older attempt change nothing. */
+export type Lease = { id: string; attempt: number };
+
+/**
+ * How a run of a job ended.
+ *
+ * `settled`: its own store operation ended the job, or put it back until `due`, in the same commit as
+ * its result (the rule for everything that has a result). The others are carried out by the runner.
+ */
+export type Fate = { kind: "settled"; due?: number } | { kind: "done" } | { kind: "retry"; at: number; reason: string };
+
+export const settled: Fate = { kind: "settled" };
+export const settledUntil = (due: number): Fate => ({ kind: "settled", due });
+export const done: Fate = { kind: "done" };
+export const retry = (reason: string, at: number): Fate => ({ kind: "retry", at, reason });
+
+export type JobRun = {
+  lease: Lease;
+  /** Counts from 1; crashes and retries included. */
+  attempt: number;
+  /** Aborted by cancellation and by a shutdown that ran out of patience. */
+  signal: AbortSignal;
+  /** What the placer already had in memory; absent after a restart or a wait. */
+  payload?: unknown;
+};
+
+export type JobKind = {
+  kind: string;
+  lane: Lane;
+  /** Most in flight of one key. */
+  per_key: number;
+  /** Crashes of the program with this job under way before it is given up; undefined: never. */
+  crash_limit?: number;
+  run(ref: string, run: JobRun): Promise<Fate>;
+  /** Told once when the job is given up (crash loop); ends what `ref` names with `reason`. */
+  dead?(ref: string, reason: string): Promise<void>;
+};
+
+export const defineJob = (kind: JobKind): JobKind => kind;

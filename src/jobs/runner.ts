@@ -1,0 +1,322 @@
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
+import { Backlog } from "./backlog.ts";
+import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
+import type { JobStore } from "./store.ts";
+
+/** Most jobs in flight of each lane. */
+export type Capacity = Record<Lane, number>;
+
+export const CAPACITY: Capacity = { runs: 256, turns: 128, deliveries: 512, timers: 16 };
+
+/** A job that a store operation is about to insert, its slot reserved when it is inserted running. */
+export type Placement = { readonly row: JobRow; readonly payload?: unknown };
+
+export type NewJob = { tenant: string; key: string; ref: string; run_at?: number };
+
+type Report = (message: string, fields: Record<string, unknown>) => void;
+
+/**
+ * Works jobs.
+ *
+ *     place ─> (caller's operation commits) ─> committed ──┬─ running: starts from memory, no read, no claim
+ *                                                          └─ ready: noted in the backlog
+ *     backlog ─> pump: claim in fair order, as slots are free ─> start
+ *     start ─> run ─> settled | done | retry(at)  ─> slot free ─> pump
+ *
+ * A job is inserted running when its lane and its key have room and no older job of the key waits;
+ * everything else, and everything after a restart, goes by the backlog. One timer waits for the next
+ * job to fall due; a sweep each few seconds is the backstop and finds what the command line added.
+ */
+export type Runner = {
+  register(kind: JobKind): void;
+  place(kind: string, job: NewJob, payload?: unknown): Placement;
+  committed(placements: Placement[]): void;
+  dropped(placements: Placement[]): void;
+  /** Aborts the running job of `ref`, if there is one. */
+  cancel(ref: string): void;
+  /** Takes over what an earlier life left behind. Call once, before the first request. */
+  start(): Promise<{ recovered: number; dead: number }>;
+  /** Takes no more work, waits for what runs, at most `patienceMs`; the rest is put back for the next start. */
+  stop(patienceMs: number): Promise<{ unfinished: number }>;
+  inFlight(): Record<Lane, number>;
+};
+
+const SWEEP_MS = 2_000;
+// A sweep looks back this far: rows committed while the last sweep read, and small steps of the clock.
+const OVERLAP_MS = 10_000;
+const MOST_DUE_KEYS = 1_000;
+const LARGEST_CLAIM = 64;
+const STORE_RETRY_MS = 1_000;
+const LONGEST_BACKOFF_MS = 60_000;
+
+type LaneState = {
+  name: Lane;
+  inFlight: number;
+  /** Most in flight of one key; its last registered kind gives it. */
+  cap: number;
+  perKey: Map<string, number>;
+  backlog: Backlog;
+  claiming: boolean;
+  /** Keys that got a job while a claim was under way: it may not have seen it. */
+  fresh: Set<string>;
+  swept: number;
+  sweeping: boolean;
+  cancelTimer?: () => void;
+  timerAt: number;
+};
+
+type Active = { lease: Lease; ref: string; controller: AbortController };
+
+export function createRunner(deps: {
+  store: JobStore;
+  clock: Clock;
+  report: Report;
+  owner?: string;
+  capacity?: Capacity;
+}): Runner {
+  const { store, clock, report } = deps;
+  const capacity = deps.capacity ?? CAPACITY;
+  const owner = deps.owner ?? newId();
+  const kinds = new Map<string, JobKind>();
+  const active = new Map<string, Active>();
+  const lanes = new Map<Lane, LaneState>();
+  for (const name of Object.keys(capacity) as Lane[]) {
+    lanes.set(name, {
+      name,
+      inFlight: 0,
+      cap: 0,
+      perKey: new Map(),
+      backlog: new Backlog(),
+      claiming: false,
+      fresh: new Set(),
+      swept: 0,
+      sweeping: false,
+      timerAt: Number.POSITIVE_INFINITY,
+    });
+  }
+  let stopping = false;
+  let whenIdle: (() => void) | undefined;
+
+  const laneOf = (name: Lane): LaneState => lanes.get(name)!;
+  const kindOf = (name: string): JobKind => {
+    const kind = kinds.get(name);
+    if (!kind) throw new Error(`no job kind ${name}`);
+    return kind;
+  };
+
+  function reserve(lane: LaneState, key: string, count: number): void {
+    lane.inFlight += count;
+    lane.perKey.set(key, (lane.perKey.get(key) ?? 0) + count);
+  }
+
+  function free(lane: LaneState, key: string, count = 1): void {
+    lane.inFlight -= count;
+    const left = (lane.perKey.get(key) ?? 0) - count;
+    if (left > 0) lane.perKey.set(key, left);
+    else lane.perKey.delete(key);
+    if (stopping && active.size === 0) whenIdle?.();
+  }
+
+  const room = (lane: LaneState, key: string): number => lane.cap - (lane.perKey.get(key) ?? 0);
+
+  function pump(lane: LaneState): void {
+    if (lane.claiming || stopping || lane.backlog.size === 0) return;
+    const slots = Math.min(capacity[lane.name] - lane.inFlight, LARGEST_CLAIM);
+    if (slots <= 0) return;
+    const shares = lane.backlog.share(slots, (key) => room(lane, key));
+    if (shares.size === 0) return;
+    lane.claiming = true;
+    lane.fresh.clear();
+    const wanted = [...shares].map(([key, count]) => ({ lane: lane.name, key, count }));
+    for (const { key, count } of wanted) reserve(lane, key, count);
+    store.claim(wanted, owner, clock.now()).then(
+      (rows) => claimed(lane, shares, rows),
+      (error) => {
+        for (const { key, count } of wanted) free(lane, key, count);
+        lane.claiming = false;
+        report("claiming jobs failed", { lane: lane.name, error: String(error) });
+        clock.after(STORE_RETRY_MS, () => pump(lane));
+      },
+    );
+  }
+
+  function claimed(lane: LaneState, shares: Map<string, number>, rows: JobRow[]): void {
+    lane.claiming = false;
+    for (const row of rows) shares.set(row.key, (shares.get(row.key) ?? 0) - 1);
+    for (const [key, missing] of shares) {
+      if (missing <= 0) continue;
+      free(lane, key, missing);
+      if (!lane.fresh.has(key)) lane.backlog.remove(key); // fewer than asked: nothing due is left of it
+    }
+    for (const row of rows) begin(row);
+    pump(lane);
+  }
+
+  function begin(row: JobRow, payload?: unknown): void {
+    const controller = new AbortController();
+    const lease = { id: row.id, attempt: row.attempt };
+    active.set(row.id, { lease, ref: row.ref, controller });
+    void work(row, lease, controller.signal, payload).finally(() => {
+      active.delete(row.id);
+      const lane = laneOf(row.lane);
+      free(lane, row.key);
+      pump(lane);
+    });
+  }
+
+  async function work(row: JobRow, lease: Lease, signal: AbortSignal, payload: unknown): Promise<void> {
+    let fate: Fate;
+    try {
+      fate = await kindOf(row.kind).run(row.ref, { lease, attempt: row.attempt, signal, payload });
+    } catch (error) {
+      if (stopping && signal.aborted) return; // stop() puts it back
+      const message = error instanceof Error ? error.message : String(error);
+      report("a job failed unexpectedly", { kind: row.kind, ref: row.ref, attempt: row.attempt, error: message });
+      const backoff = Math.min(1_000 * 2 ** Math.min(row.attempt, 10), LONGEST_BACKOFF_MS);
+      fate = { kind: "retry", at: clock.now() + backoff, reason: message };
+    }
+    await carryOut(row, lease, fate);
+  }
+
+  // The disk may refuse for a while; the job keeps its slot until its end is on record.
+  async function carryOut(row: JobRow, lease: Lease, fate: Fate): Promise<void> {
+    for (;;) {
+      try {
+        if (fate.kind === "settled") {
+          if (fate.due !== undefined) armTimer(laneOf(row.lane), fate.due);
+        } else if (fate.kind === "done") await store.finish(lease);
+        else {
+          await store.release(lease, fate.at, fate.reason);
+          armTimer(laneOf(row.lane), fate.at);
+        }
+        return;
+      } catch (error) {
+        if (stopping) return;
+        report("a job's end could not be stored", { ref: row.ref, error: String(error) });
+        await new Promise<void>((resolve) => clock.after(STORE_RETRY_MS, resolve));
+      }
+    }
+  }
+
+  function armTimer(lane: LaneState, at: number): void {
+    if (stopping || at >= lane.timerAt) return;
+    lane.cancelTimer?.();
+    lane.timerAt = at;
+    lane.cancelTimer = clock.after(Math.min(Math.max(0, at - clock.now()), SWEEP_MS), () => {
+      lane.timerAt = Number.POSITIVE_INFINITY;
+      void sweep(lane);
+    });
+  }
+
+  async function sweep(lane: LaneState): Promise<void> {
+    if (lane.sweeping || stopping) return;
+    lane.sweeping = true;
+    try {
+      const now = clock.now();
+      const since = Math.min(lane.swept, now) - OVERLAP_MS;
+      const due = await store.dueKeys(lane.name, since, now, MOST_DUE_KEYS);
+      for (const { tenant, key } of due) lane.backlog.add(tenant, key);
+      if (due.length < MOST_DUE_KEYS) lane.swept = now;
+      const next = await store.nextDue(lane.name, now);
+      armTimer(lane, Math.min(next ?? Number.POSITIVE_INFINITY, now + SWEEP_MS));
+    } catch (error) {
+      report("looking for due jobs failed", { lane: lane.name, error: String(error) });
+      armTimer(lane, clock.now() + STORE_RETRY_MS);
+    } finally {
+      lane.sweeping = false;
+    }
+    pump(lane);
+  }
+
+  return {
+    register(kind) {
+      kinds.set(kind.kind, kind);
+      laneOf(kind.lane).cap = kind.per_key;
+    },
+
+    place(kindName, job, payload) {
+      const kind = kindOf(kindName);
+      const lane = laneOf(kind.lane);
+      const now = clock.now();
+      const run_at = job.run_at ?? now;
+      const direct =
+        !stopping &&
+        run_at <= now &&
+        lane.inFlight < capacity[kind.lane] &&
+        !lane.backlog.has(job.key) &&
+        room(lane, job.key) > 0;
+      if (direct) reserve(lane, job.key, 1);
+      const row: JobRow = {
+        id: newId(),
+        lane: kind.lane,
+        kind: kindName,
+        tenant: job.tenant,
+        key: job.key,
+        ref: job.ref,
+        state: direct ? "running" : "ready",
+        run_at,
+        attempt: direct ? 1 : 0,
+        crashes: 0,
+        created_at: now,
+      };
+      return { row, payload };
+    },
+
+    committed(placements) {
+      for (const { row, payload } of placements) {
+        if (row.state === "running") begin(row, payload);
+        else if (row.run_at > clock.now()) armTimer(laneOf(row.lane), row.run_at);
+        else {
+          const lane = laneOf(row.lane);
+          lane.backlog.add(row.tenant, row.key);
+          lane.fresh.add(row.key);
+          pump(lane);
+        }
+      }
+    },
+
+    dropped(placements) {
+      for (const { row } of placements) {
+        if (row.state === "running") free(laneOf(row.lane), row.key);
+      }
+    },
+
+    cancel(ref) {
+      for (const job of active.values()) if (job.ref === ref) job.controller.abort(new Error("cancelled"));
+    },
+
+    async start() {
+      const limits: Record<string, number> = {};
+      for (const kind of kinds.values()) if (kind.crash_limit) limits[kind.kind] = kind.crash_limit;
+      const { recovered, dead } = await store.recover(limits, clock.now());
+      for (const row of dead) {
+        report("a job was given up after repeated crashes", { kind: row.kind, ref: row.ref, crashes: row.crashes });
+        await kindOf(row.kind).dead?.(row.ref, "crash_loop");
+      }
+      for (const lane of lanes.values()) {
+        for (const { tenant, key } of await store.waitingKeys(lane.name)) lane.backlog.add(tenant, key);
+        lane.swept = clock.now();
+        await sweep(lane);
+      }
+      return { recovered, dead: dead.length };
+    },
+
+    async stop(patienceMs) {
+      stopping = true;
+      for (const lane of lanes.values()) lane.cancelTimer?.();
+      if (active.size > 0) {
+        await new Promise<void>((resolve) => {
+          whenIdle = resolve;
+          clock.after(patienceMs, resolve);
+        });
+      }
+      const rest = [...active.values()];
+      for (const job of rest) job.controller.abort(new Error("shutting down"));
+      if (rest.length > 0) await store.requeue(rest.map((job) => job.lease));
+      return { unfinished: rest.length };
+    },
+
+    inFlight: () => Object.fromEntries([...lanes].map(([name, lane]) => [name, lane.inFlight])) as Record<Lane, number>,
+  };
+}

@@ -1,0 +1,27 @@
+import type { JobRow, Lane, Lease } from "./job.ts";
+
+export type Waiting = { tenant: string; key: string };
+
+export type JobStore = {
+  insert(jobs: JobRow[]): Promise<void>;
+  /** Takes up to `count` due jobs of each key, oldest first; each comes back running, one attempt up. */
+  claim(wanted: { lane: Lane; key: string; count: number }[], owner: string, now: number): Promise<JobRow[]>;
+  /** Ends a running job. False: it is not running under this attempt any more. */
+  finish(lease: Lease): Promise<boolean>;
+  /** Puts a running job back, due at `at`. */
+  release(lease: Lease, at: number, reason: string): Promise<boolean>;
+  /** Puts running jobs back untouched: a shutdown that would not wait for them. */
+  requeue(leases: Lease[]): Promise<void>;
+  /**
+   * At start, when the instance lock proves every running row an orphan: all are ready again, but for
+   * those whose kind has a limit of crashes and that reached it, which are dead and returned.
+   */
+  recover(limits: Record<string, number>, now: number): Promise<{ recovered: number; dead: JobRow[] }>;
+  /** Every key with ready work, due or not. */
+  waitingKeys(lane: Lane): Promise<Waiting[]>;
+  /** Keys with work that fell due after `since` and until `now`, at most `limit`. */
+  dueKeys(lane: Lane, since: number, now: number, limit: number): Promise<Waiting[]>;
+  /** When the next job that is not due yet falls due. */
+  nextDue(lane: Lane, now: number): Promise<number | undefined>;
+  counts(): Promise<{ lane: Lane; state: string; count: number }[]>;
+};

@@ -1,0 +1,74 @@
+import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+
+export type Row = Record<string, string | number | null>;
+export type Bind = SQLQueryBindings;
+
+/**
+ * One SQLite connection: hot statements by `run`, `get` and `all`, each prepared once for the life of the
+ * connection (bun:sqlite's own cache keeps 20), administration by `orm`, drizzle's builder.
+ */
+export class Connection {
+  readonly orm: BunSQLiteDatabase;
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(readonly raw: Database) {
+    this.orm = drizzle(raw);
+  }
+
+  /** The number of rows changed. */
+  run(sql: string, ...values: Bind[]): number {
+    return this.#prepared(sql).run(...values).changes;
+  }
+
+  get<T = Row>(sql: string, ...values: Bind[]): T | undefined {
+    return (this.#prepared(sql).get(...values) as T | null) ?? undefined;
+  }
+
+  all<T = Row>(sql: string, ...values: Bind[]): T[] {
+    return this.#prepared(sql).all(...values) as T[];
+  }
+
+  close(): void {
+    for (const statement of this.#statements.values()) statement.finalize();
+    this.#statements.clear();
+    this.raw.close();
+  }
+
+  #prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.raw.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+// The server's writer is alone but for short visits of the command line; a visit may wait this long for it.
+const BUSY_TIMEOUT_MS = 5_000;
+
+/** Opens for writing and creates the file where there is none. FULL: what was answered survives a power cut. */
+export function openWriter(path: string): Connection {
+  const raw = new Database(path, { create: true, readwrite: true, strict: true });
+  raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  raw.run("PRAGMA auto_vacuum = INCREMENTAL"); // only heeded before the first table
+  raw.run("PRAGMA journal_mode = WAL");
+  raw.run("PRAGMA synchronous = FULL");
+  raw.run("PRAGMA foreign_keys = ON");
+  raw.run("PRAGMA trusted_schema = OFF");
+  raw.run("PRAGMA cell_size_check = ON");
+  raw.run("PRAGMA journal_size_limit = 67108864");
+  raw.run("PRAGMA cache_size = -16384");
+  if (process.platform === "darwin") raw.run("PRAGMA fullfsync = 1");
+  return new Connection(raw);
+}
+
+/** Opens for reading beside a writer; sees every commit at once. */
+export function openReader(path: string): Connection {
+  const raw = new Database(path, { readonly: true, strict: true });
+  raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  raw.run("PRAGMA trusted_schema = OFF");
+  raw.run("PRAGMA query_only = ON");
+  return new Connection(raw);
+}

@@ -1,0 +1,202 @@
+import type { Outbox } from "../../events/store.ts";
+import type {
+  Accepted,
+  ExecutionEnd,
+  ExecutionRow,
+  ExecutionStore,
+  Spent,
+  StepRow,
+} from "../../executions/store.ts";
+import type { IdempotencyClaim } from "../../hooks/idempotency.ts";
+import type { JobRow, Lease } from "../../jobs/job.ts";
+import type { Connection } from "./connection.ts";
+import { insertOutbox } from "./events.ts";
+import { claimIdempotency } from "./idempotency.ts";
+import { finishJob, holdJob, insertJob, releaseJob } from "./jobs.ts";
+import type { Storage } from "./storage.ts";
+
+type Accepting = {
+  execution: ExecutionRow;
+  job: JobRow;
+  outbox: Outbox[];
+  idempotency?: IdempotencyClaim & { status: number; response: string };
+};
+
+function accept(db: Connection, { execution: e, job, outbox, idempotency }: Accepting): Accepted {
+  if (idempotency) {
+    const claimed = claimIdempotency(db, idempotency);
+    if (claimed.outcome !== "new") return claimed;
+  }
+  db.run(
+    `INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
+       input, output, error, hop, external_calls, tokens, steps_completed, created_at, started_at, ended_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, 0, 0, 0, ?, ?, NULL)`,
+    e.id,
+    e.workflow_id,
+    e.workspace_id,
+    e.project_id,
+    e.definition_hash,
+    e.state,
+    e.source,
+    e.metadata,
+    e.input,
+    e.hop,
+    e.created_at,
+    e.started_at,
+  );
+  insertJob(db, job);
+  insertOutbox(db, outbox);
+  return { outcome: "new" };
+}
+
+function putStep(db: Connection, step: StepRow): void {
+  db.run(
+    `INSERT INTO steps (execution_id, position, seq, name, node_type_name, state, attempts, input, output, error,
+       started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (execution_id, position) DO UPDATE SET state = excluded.state, attempts = excluded.attempts,
+       input = excluded.input, output = excluded.output, error = excluded.error,
+       started_at = excluded.started_at, ended_at = excluded.ended_at`,
+    step.execution_id,
+    step.position,
+    step.seq,
+    step.name,
+    step.node_type_name,
+    step.state,
+    step.attempts,
+    step.input,
+    step.output,
+    step.error,
+    step.started_at,
+    step.ended_at,
+  );
+}
+
+function begin(
+  db: Connection,
+  { id, lease, started_at, outbox }: { id: string; lease: Lease; started_at: number; outbox: Outbox[] },
+): boolean {
+  if (!holdJob(db, lease)) return false;
+  const begun = db.run(
+    "UPDATE executions SET state = 'running', started_at = coalesce(started_at, ?) WHERE id = ? AND state IN ('queued', 'waiting')",
+    started_at,
+    id,
+  );
+  if (begun === 1) insertOutbox(db, outbox);
+  return begun === 1;
+}
+
+function mark(db: Connection, { lease, step }: { lease: Lease; step: StepRow }): boolean {
+  const held = db.get("SELECT 1 FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'", lease.id, lease.attempt);
+  if (!held) return false;
+  putStep(db, step);
+  return true;
+}
+
+type Saving = { id: string; spent: Spent; steps: StepRow[]; outbox: Outbox[] };
+
+function save(db: Connection, { id, spent, steps, outbox }: Saving): void {
+  for (const step of steps) putStep(db, step);
+  db.run(
+    "UPDATE executions SET external_calls = ?, tokens = ?, steps_completed = ? WHERE id = ?",
+    spent.external_calls,
+    spent.tokens,
+    spent.steps_completed,
+    id,
+  );
+  insertOutbox(db, outbox);
+}
+
+function checkpoint(db: Connection, saving: Saving & { lease: Lease }): boolean {
+  if (!holdJob(db, saving.lease)) return false;
+  save(db, saving);
+  return true;
+}
+
+function suspend(db: Connection, saving: Saving & { lease: Lease; at: number; reason: string }): boolean {
+  if (!releaseJob(db, saving.lease, saving.at, saving.reason)) return false;
+  save(db, saving);
+  db.run("UPDATE executions SET state = 'waiting' WHERE id = ? AND state = 'running'", saving.id);
+  return true;
+}
+
+function finish(db: Connection, end: ExecutionEnd & { lease: Lease }): boolean {
+  if (!finishJob(db, end.lease)) return false;
+  for (const step of end.steps) putStep(db, step);
+  db.run(
+    `UPDATE executions SET state = ?, output = ?, error = ?, external_calls = ?, tokens = ?, steps_completed = ?,
+       started_at = coalesce(started_at, ?), ended_at = ? WHERE id = ?`,
+    end.state,
+    end.output,
+    end.error,
+    end.external_calls,
+    end.tokens,
+    end.steps_completed,
+    end.started_at,
+    end.ended_at,
+    end.id,
+  );
+  db.run(
+    "UPDATE workflows SET num_runs = num_runs + 1, run_ms_total = run_ms_total + ? WHERE id = ?",
+    Math.max(0, end.ended_at - end.started_at),
+    end.workflow_id,
+  );
+  insertOutbox(db, end.outbox);
+  return true;
+}
+
+function stop(
+  db: Connection,
+  args: { id: string; state: "cancelled" | "failed"; error: string; ended_at: number; outbox: Outbox[] },
+): boolean {
+  const stopped = db.run(
+    `UPDATE executions SET state = ?, error = ?, ended_at = ?
+     WHERE id = ? AND state IN ('queued', 'running', 'waiting')`,
+    args.state,
+    args.error,
+    args.ended_at,
+    args.id,
+  );
+  if (stopped === 0) return false;
+  db.run("DELETE FROM jobs WHERE ref = ? AND state != 'dead'", args.id);
+  insertOutbox(db, args.outbox);
+  return true;
+}
+
+export const executionWrites = {
+  "executions.accept": accept,
+  "executions.begin": begin,
+  "executions.mark": mark,
+  "executions.checkpoint": checkpoint,
+  "executions.suspend": suspend,
+  "executions.finish": finish,
+  "executions.stop": stop,
+};
+
+export const sqliteExecutions = ({ reader, writer }: Storage): ExecutionStore => ({
+  accept: (accepting) => writer.submit("executions.accept", accepting),
+  // With an event in it the start must not be un-happened by a power cut; without one it is a mark.
+  begin: (beginning) =>
+    writer.submit("executions.begin", beginning, beginning.outbox.length > 0 ? "durable" : "lazy"),
+  mark: ({ durable, ...marking }) => writer.submit("executions.mark", marking, durable ? "durable" : "lazy"),
+  checkpoint: (saving) => writer.submit("executions.checkpoint", saving),
+  suspend: (suspending) => writer.submit("executions.suspend", suspending),
+  finish: (end) => writer.submit("executions.finish", end),
+  stop: (stopping) => writer.submit("executions.stop", stopping),
+  get: async (id) => reader.get("SELECT * FROM executions WHERE id = ?", id),
+  steps: async (id) => reader.all("SELECT * FROM steps WHERE execution_id = ? ORDER BY seq, position", id),
+  list: async (workflow_id, { limit, offset, state }) =>
+    reader.all(
+      `SELECT * FROM executions WHERE workflow_id = ?1 AND (?2 IS NULL OR state = ?2)
+       ORDER BY id DESC LIMIT ?3 OFFSET ?4`,
+      workflow_id,
+      state ?? null,
+      limit,
+      offset,
+    ),
+  count: async (workflow_id, state) =>
+    reader.get<{ n: number }>(
+      "SELECT count(*) AS n FROM executions WHERE workflow_id = ?1 AND (?2 IS NULL OR state = ?2)",
+      workflow_id,
+      state ?? null,
+    )!.n,
+});

@@ -1,0 +1,152 @@
+import type { JobRow, Lane, Lease } from "../../jobs/job.ts";
+import type { JobStore } from "../../jobs/store.ts";
+import type { Connection } from "./connection.ts";
+import type { Storage } from "./storage.ts";
+
+const COLUMNS = "id, lane, kind, tenant, key, ref, state, run_at, attempt, crashes, created_at";
+
+// The next four are called by other features' operations, inside their transaction.
+
+export function insertJob(db: Connection, job: JobRow): void {
+  db.run(
+    `INSERT INTO jobs (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    job.id,
+    job.lane,
+    job.kind,
+    job.tenant,
+    job.key,
+    job.ref,
+    job.state,
+    job.run_at,
+    job.attempt,
+    job.crashes,
+    job.created_at,
+  );
+}
+
+/** The fence: false when the job is not running under this attempt any more. */
+export function finishJob(db: Connection, lease: Lease): boolean {
+  return (
+    db.run("DELETE FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'", lease.id, lease.attempt) === 1
+  );
+}
+
+/** Puts a running job back, due at `at`. Progress was made, so the crash count starts anew. */
+export function releaseJob(db: Connection, lease: Lease, at: number, reason: string): boolean {
+  const changed = db.run(
+    `UPDATE jobs SET state = 'ready', run_at = ?, error = ?, crashes = 0, owner = NULL
+     WHERE id = ? AND attempt = ? AND state = 'running'`,
+    at,
+    reason,
+    lease.id,
+    lease.attempt,
+  );
+  return changed === 1;
+}
+
+/** A step of a long job is stored: the fence, and the crash count starts anew. */
+export function holdJob(db: Connection, lease: Lease): boolean {
+  return (
+    db.run(
+      "UPDATE jobs SET crashes = 0 WHERE id = ? AND attempt = ? AND state = 'running'",
+      lease.id,
+      lease.attempt,
+    ) === 1
+  );
+}
+
+type Wanted = { lane: Lane; key: string; count: number };
+
+function claim(db: Connection, args: { wanted: Wanted[]; owner: string; now: number }): JobRow[] {
+  return args.wanted.flatMap(({ lane, key, count }) =>
+    db.all<JobRow>(
+      `UPDATE jobs SET state = 'running', attempt = attempt + 1, owner = ? WHERE id IN (
+         SELECT id FROM jobs WHERE lane = ? AND key = ? AND state = 'ready' AND run_at <= ?
+         ORDER BY run_at, id LIMIT ?)
+       RETURNING ${COLUMNS}`,
+      args.owner,
+      lane,
+      key,
+      args.now,
+      count,
+    ),
+  );
+}
+
+function recover(
+  db: Connection,
+  { limits, now }: { limits: Record<string, number>; now: number },
+): { recovered: number; dead: JobRow[] } {
+  const dead = Object.entries(limits).flatMap(([kind, limit]) =>
+    db.all<JobRow>(
+      `UPDATE jobs SET state = 'dead', crashes = crashes + 1, error = 'crash_loop'
+       WHERE state = 'running' AND kind = ? AND crashes + 1 >= ? RETURNING ${COLUMNS}`,
+      kind,
+      limit,
+    ),
+  );
+  const recovered = db.run(
+    `UPDATE jobs SET state = 'ready', crashes = crashes + 1, owner = NULL, run_at = min(run_at, ?)
+     WHERE state = 'running'`,
+    now,
+  );
+  return { recovered, dead };
+}
+
+export const jobWrites = {
+  "jobs.insert": (db: Connection, jobs: JobRow[]): void => {
+    for (const job of jobs) insertJob(db, job);
+  },
+  "jobs.claim": claim,
+  "jobs.finish": finishJob,
+  "jobs.release": (db: Connection, args: { lease: Lease; at: number; reason: string }): boolean =>
+    releaseJob(db, args.lease, args.at, args.reason),
+  "jobs.recover": recover,
+  "jobs.requeue": (db: Connection, leases: Lease[]): void => {
+    for (const { id, attempt } of leases) {
+      db.run(
+        "UPDATE jobs SET state = 'ready', owner = NULL WHERE id = ? AND attempt = ? AND state = 'running'",
+        id,
+        attempt,
+      );
+    }
+  },
+};
+
+export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
+  insert: (jobs) => writer.submit("jobs.insert", jobs),
+  // No sync: a claim that a power cut takes back leaves the job ready, as if it had not been claimed.
+  claim: (wanted, owner, now) => writer.submit("jobs.claim", { wanted, owner, now }, "lazy"),
+  finish: (lease) => writer.submit("jobs.finish", lease),
+  release: (lease, at, reason) => writer.submit("jobs.release", { lease, at, reason }),
+  requeue: (leases) => writer.submit("jobs.requeue", leases),
+  recover: (limits, now) => writer.submit("jobs.recover", { limits, now }),
+  // One index look-up per key instead of a scan over all that waits: half a million rows of one key cost one step.
+  waitingKeys: async (lane) =>
+    reader.all(
+      `WITH RECURSIVE each (key) AS (
+         SELECT min(key) FROM jobs WHERE lane = ?1 AND state = 'ready'
+         UNION ALL
+         SELECT (SELECT min(key) FROM jobs WHERE lane = ?1 AND state = 'ready' AND key > each.key)
+         FROM each WHERE each.key IS NOT NULL)
+       SELECT key, (SELECT tenant FROM jobs WHERE lane = ?1 AND state = 'ready' AND jobs.key = each.key LIMIT 1) AS tenant
+       FROM each WHERE key IS NOT NULL`,
+      lane,
+    ),
+  dueKeys: async (lane, since, now, limit) =>
+    reader.all(
+      `SELECT DISTINCT key, tenant FROM jobs
+       WHERE lane = ? AND state = 'ready' AND run_at > ? AND run_at <= ? LIMIT ?`,
+      lane,
+      since,
+      now,
+      limit,
+    ),
+  nextDue: async (lane, now) =>
+    reader.get<{ at: number | null }>(
+      "SELECT min(run_at) AS at FROM jobs WHERE lane = ? AND state = 'ready' AND run_at > ?",
+      lane,
+      now,
+    )?.at ?? undefined,
+  counts: async () => reader.all("SELECT lane, state, count(*) AS count FROM jobs GROUP BY lane, state"),
+});

@@ -1,0 +1,4 @@
+import init from "../../../migrations/sqlite/0001_init.sql" with { type: "text" };
+
+/** In order; a released file never changes, a test holds the list against the folder. */
+export const migrations = [{ version: 1, name: "0001_init.sql", sql: init }];

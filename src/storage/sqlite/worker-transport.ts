@@ -1,0 +1,58 @@
+import type { Call, Outcome } from "./batch.ts";
+import type { Transport } from "./writer.ts";
+
+export type ToWorker = { type: "open"; path: string } | { type: "batch"; calls: Call[] } | { type: "close" };
+export type FromWorker =
+  | { type: "open" }
+  | { type: "failed"; message: string }
+  | { type: "outcomes"; outcomes: Outcome[] }
+  | { type: "closed" };
+
+const LONGEST_BATCH_MS = 30_000;
+
+/**
+ * Starts the writer thread. `lost` is called when it dies or hangs: what it held is unknown then, so the
+ * only safe thing left is to end the program and let the next start recover.
+ */
+export async function startWorker(path: string, lost: (reason: string) => void): Promise<Transport> {
+  const worker = new Worker(new URL("./worker.ts", import.meta.url).href);
+  let expecting: ((message: FromWorker) => void) | undefined;
+  let sentAt = 0;
+  let closing = false;
+
+  worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+    const next = expecting;
+    expecting = undefined;
+    next?.(data);
+  };
+  worker.onerror = (event) => lost(event.message);
+  worker.addEventListener("close", () => {
+    if (!closing) lost("the writer thread ended");
+  });
+  const watchdog = setInterval(() => {
+    if (expecting && performance.now() - sentAt > LONGEST_BATCH_MS) lost("the writer thread does not answer");
+  }, 1_000);
+  watchdog.unref();
+
+  const ask = (message: ToWorker) =>
+    new Promise<FromWorker>((resolve) => {
+      expecting = resolve;
+      sentAt = performance.now();
+      worker.postMessage(message);
+    });
+
+  const opened = await ask({ type: "open", path });
+  if (opened.type === "failed") throw new Error(opened.message);
+  return {
+    async send(calls) {
+      const reply = await ask({ type: "batch", calls });
+      return reply.type === "outcomes" ? reply.outcomes : [];
+    },
+    async close() {
+      closing = true;
+      clearInterval(watchdog);
+      await ask({ type: "close" });
+      worker.terminate();
+    },
+  };
+}

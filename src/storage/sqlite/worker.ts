@@ -1,0 +1,33 @@
+/**
+ * The writer thread: owns the one connection that writes. `process.argv` does not reach a Worker, so the
+ * first message says which file; each later one is a batch, answered with its outcomes.
+ */
+import { runBatch } from "./batch.ts";
+import { type Connection, openWriter } from "./connection.ts";
+import { operations } from "./operations.ts";
+import type { FromWorker, ToWorker } from "./worker-transport.ts";
+
+declare const self: Worker;
+const answer = (message: FromWorker) => self.postMessage(message);
+let db: Connection | undefined;
+
+self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
+  if (data.type === "batch" && db) {
+    answer({ type: "outcomes", outcomes: runBatch(db, operations, data.calls) });
+  } else if (data.type === "open") {
+    try {
+      db = openWriter(data.path);
+      answer({ type: "open" });
+    } catch (error) {
+      answer({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+    }
+  } else if (data.type === "close") {
+    try {
+      db?.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // A reader may still hold the log; it is read again at the next start.
+    }
+    db?.close();
+    answer({ type: "closed" });
+  }
+};

@@ -1,0 +1,124 @@
+import { AppError, unavailable } from "../../lib/errors.ts";
+import { type Call, type Operations, type Outcome, runBatch, type StoredError } from "./batch.ts";
+import type { Connection } from "./connection.ts";
+import type { operations } from "./operations.ts";
+
+export type OperationName = keyof typeof operations;
+type ArgsOf<N extends OperationName> = Parameters<(typeof operations)[N]>[1];
+type ResultOf<N extends OperationName> = ReturnType<(typeof operations)[N]>;
+
+/**
+ * Where every write goes. Promises resolve after the commit.
+ *
+ * - `durable` (the default) is on disk when it resolves; an answer with 2xx may follow it.
+ * - `lazy` is for marks that nobody is answered by: it survives a crash of the program, and a power cut
+ *   may take it back to before the last durable commit.
+ *
+ * Rejects with `unavailable` when the queue is full or the disk refuses.
+ */
+export type Writer = {
+  submit<N extends OperationName>(name: N, args: ArgsOf<N>, mode?: "durable" | "lazy"): Promise<ResultOf<N>>;
+  health(): WriterHealth;
+  /** Waits for everything submitted, then lets the database go. */
+  close(): Promise<void>;
+};
+
+export type WriterHealth = { ok: boolean; fault?: string; queued: number; batches: number; operations: number };
+
+/** Carries a batch to the connection that runs it. */
+export type Transport = { send(calls: Call[]): Promise<Outcome[]>; close(): Promise<void> };
+
+const LARGEST_BATCH = 512;
+const LONGEST_QUEUE = 10_000;
+
+type Waiting = { resolve(value: never): void; reject(error: Error): void };
+
+/**
+ * Group commit: one batch is with the connection, and whatever arrives meanwhile forms the next. No timer:
+ * alone, an operation waits for nothing; under load, one sync carries hundreds.
+ */
+export function createWriter(transport: Transport): Writer {
+  let calls: Call[] = [];
+  let waiting: Waiting[] = [];
+  let busy = false;
+  let armed = false;
+  let idle: (() => void)[] = [];
+  let fault: string | undefined;
+  const counts = { batches: 0, operations: 0 };
+
+  function flush() {
+    armed = false;
+    if (busy || calls.length === 0) return;
+    busy = true;
+    const batch = calls.length > LARGEST_BATCH ? calls.splice(0, LARGEST_BATCH) : calls;
+    const callers = waiting.length > LARGEST_BATCH ? waiting.splice(0, LARGEST_BATCH) : waiting;
+    if (batch === calls) {
+      calls = [];
+      waiting = [];
+    }
+    transport.send(batch).then(
+      (outcomes) => {
+        busy = false;
+        flush(); // the next batch is on its way before the callers of this one run
+        settle(callers, outcomes);
+      },
+      (error: Error) => {
+        busy = false;
+        for (const caller of callers) caller.reject(error);
+        flush();
+      },
+    );
+  }
+
+  function settle(callers: Waiting[], outcomes: Outcome[]) {
+    counts.batches++;
+    counts.operations += callers.length;
+    fault = undefined;
+    for (const [index, caller] of callers.entries()) {
+      const outcome = outcomes[index];
+      if (outcome?.ok) caller.resolve(outcome.value as never);
+      else {
+        const error = outcome?.error ?? { message: "the operation has no outcome" };
+        if (error.storage) fault = error.storage;
+        caller.reject(revive(error));
+      }
+    }
+    if (!busy && calls.length === 0) {
+      for (const done of idle) done();
+      idle = [];
+    }
+  }
+
+  return {
+    submit(name, args, mode = "durable") {
+      if (calls.length >= LONGEST_QUEUE) return Promise.reject(unavailable("The write queue is full."));
+      return new Promise((resolve, reject) => {
+        calls.push({ name, args, durable: mode === "durable" });
+        waiting.push({ resolve, reject });
+        if (!busy && !armed) {
+          armed = true;
+          setImmediate(flush);
+        }
+      });
+    },
+    health: () => ({ ok: fault === undefined, fault, queued: calls.length, ...counts }),
+    async close() {
+      if (busy || calls.length > 0) await new Promise<void>((resolve) => idle.push(resolve));
+      await transport.close();
+    },
+  };
+}
+
+function revive(error: StoredError): Error {
+  if (error.code) return new AppError(error.code, error.message);
+  if (error.storage) return unavailable(`Storage refused the write (${error.storage}). Nothing was accepted.`);
+  return new Error(error.message);
+}
+
+/** The same operations on this thread: for the command line and for tests. */
+export function inProcess(db: Connection, registry: Operations): Transport {
+  return {
+    send: async (calls) => runBatch(db, registry, calls),
+    close: async () => db.close(),
+  };
+}

@@ -1,0 +1,225 @@
+import { describe, expect, test } from "bun:test";
+import { defineJob, done, type JobKind, type JobRun, retry } from "../../src/jobs/job.ts";
+import { type Capacity, createRunner, type Placement } from "../../src/jobs/runner.ts";
+import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
+import { settled, TestClock } from "../helpers/clock.ts";
+import { memoryStorage } from "../helpers/storage.ts";
+
+const CAPACITY: Capacity = { runs: 4, turns: 4, deliveries: 8, timers: 4 };
+
+type Started = { ref: string; run: JobRun; end: (fate?: Awaited<ReturnType<JobKind["run"]>>) => void };
+
+/** A runner over real SQLite whose jobs wait to be ended by the test. */
+function setup(options: { storage?: ReturnType<typeof memoryStorage>; kind?: Partial<JobKind> } = {}) {
+  const storage = options.storage ?? memoryStorage();
+  const clock = new TestClock();
+  const store = sqliteJobs(storage);
+  const started: Started[] = [];
+  const dead: string[] = [];
+  const runner = createRunner({ store, clock, report: () => {}, capacity: CAPACITY });
+  runner.register(
+    defineJob({
+      kind: "run",
+      lane: "runs",
+      per_key: 2,
+      crash_limit: 3,
+      run: (ref, run) => new Promise((resolve) => started.push({ ref, run, end: (fate = done) => resolve(fate) })),
+      dead: async (ref) => void dead.push(ref),
+      ...options.kind,
+    }),
+  );
+  async function add(...jobs: { ref: string; key?: string; tenant?: string; run_at?: number }[]) {
+    const placements: Placement[] = jobs.map(({ ref, key = "k", tenant = "t", run_at }) =>
+      runner.place("run", { ref, key, tenant, run_at }),
+    );
+    await store.insert(placements.map((placement) => placement.row));
+    runner.committed(placements);
+    await settled();
+    return placements;
+  }
+  const refs = () => started.map((job) => job.ref);
+  const rows = () => storage.reader.all<{ ref: string; state: string; attempt: number }>("SELECT * FROM jobs ORDER BY id");
+  return { storage, clock, store, runner, started, dead, add, refs, rows };
+}
+
+describe("placing", () => {
+  test("a job with room is inserted running and starts from memory with its payload", async () => {
+    const { runner, store, started, rows } = setup();
+    const placement = runner.place("run", { ref: "a", key: "k", tenant: "t" }, { hello: true });
+    expect(placement.row.state).toBe("running");
+    await store.insert([placement.row]);
+    expect(started).toHaveLength(0);
+    runner.committed([placement]);
+    expect(started[0]?.run).toMatchObject({ attempt: 1, payload: { hello: true } });
+    started[0]?.end();
+    await settled();
+    expect(rows()).toEqual([]);
+  });
+
+  test("a dropped placement gives its slot back", async () => {
+    const { runner, add, refs } = setup();
+    runner.dropped([runner.place("run", { ref: "x", key: "k", tenant: "t" })]);
+    runner.dropped([runner.place("run", { ref: "y", key: "k", tenant: "t" })]);
+    await add({ ref: "a" }, { ref: "b" });
+    expect(refs()).toEqual(["a", "b"]);
+  });
+
+  test("past the cap of a key jobs wait, and start in order as slots are freed", async () => {
+    const { add, refs, started } = setup();
+    await add({ ref: "a" }, { ref: "b" }, { ref: "c" }, { ref: "d" });
+    expect(refs()).toEqual(["a", "b"]);
+    started[1]?.end();
+    await settled();
+    expect(refs()).toEqual(["a", "b", "c"]);
+    started[0]?.end();
+    await settled();
+    expect(refs()).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("a new job does not overtake an older one of its key", async () => {
+    const { add, refs, started } = setup({ kind: { per_key: 1 } });
+    await add({ ref: "a" });
+    await add({ ref: "b" });
+    started[0]?.end();
+    await add({ ref: "c" });
+    expect(refs()).toEqual(["a", "b"]);
+  });
+
+  test("a job for later waits for its time", async () => {
+    const { add, refs, clock } = setup();
+    await add({ ref: "later", run_at: clock.now() + 60_000 });
+    await clock.advance(59_000);
+    expect(refs()).toEqual([]);
+    await clock.advance(1_000);
+    expect(refs()).toEqual(["later"]);
+  });
+
+  test("what another process adds is found by the sweep", async () => {
+    const { runner, store, clock, refs } = setup();
+    await runner.start();
+    const row = { ...runner.place("run", { ref: "cli", key: "k", tenant: "t" }).row, state: "ready" as const, attempt: 0 };
+    await store.insert([row]);
+    await clock.advance(2_100);
+    expect(refs()).toEqual(["cli"]);
+  });
+});
+
+describe("fairness", () => {
+  test("a tenant with a long queue does not delay another tenant's first job", async () => {
+    const { add, refs, started } = setup({ kind: { per_key: 4 } });
+    await add(...Array.from({ length: 40 }, (_, n) => ({ ref: `noisy-${n}`, key: "noisy", tenant: "noisy" })));
+    await add({ ref: "quiet", key: "quiet", tenant: "quiet" });
+    started[0]?.end();
+    await settled();
+    started[1]?.end();
+    await settled();
+    expect(refs()).toContain("quiet");
+  });
+
+  test("a tenant with many keys gets no more than one with a single key", async () => {
+    const { add, refs, started } = setup({ kind: { per_key: 4 } });
+    await add(...Array.from({ length: 20 }, (_, n) => ({ ref: `many-${n}`, key: `many-${n}`, tenant: "many" })));
+    await add(...Array.from({ length: 4 }, (_, n) => ({ ref: `one-${n}`, key: "one", tenant: "one" })));
+    for (let n = 0; n < 4; n++) {
+      started[n]?.end();
+      await settled();
+    }
+    expect(refs().slice(4).filter((ref) => ref.startsWith("one"))).toHaveLength(2);
+  });
+});
+
+describe("fates", () => {
+  test("a retry runs again at its time, one attempt up", async () => {
+    const { add, started, clock } = setup();
+    await add({ ref: "a" });
+    started[0]?.end(retry("later", clock.now() + 300_000));
+    await settled();
+    await clock.advance(299_000);
+    expect(started).toHaveLength(1);
+    await clock.advance(1_000);
+    expect(started[1]?.run.attempt).toBe(2);
+  });
+
+  test("a throw is a retry with growing delay", async () => {
+    let calls = 0;
+    const { add, clock, rows } = setup({
+      kind: {
+        run: async () => {
+          calls++;
+          throw new Error("boom");
+        },
+      },
+    });
+    await add({ ref: "a" });
+    expect(calls).toBe(1);
+    await clock.advance(2_000);
+    expect(calls).toBe(2);
+    await clock.advance(3_000);
+    expect(calls).toBe(2);
+    await clock.advance(1_000);
+    expect(calls).toBe(3);
+    expect(rows()[0]).toMatchObject({ state: "ready", attempt: 3 });
+  });
+
+  test("a result under an older attempt changes nothing", async () => {
+    const { add, store, started, rows } = setup();
+    await add({ ref: "a" });
+    const stale = started[0]!.run.lease;
+    expect(await store.release(stale, 0, "again")).toBe(true);
+    await store.claim([{ lane: "runs", key: "k", count: 1 }], "other", 1e15);
+    expect(await store.finish(stale)).toBe(false);
+    expect(await store.release(stale, 0, "late")).toBe(false);
+    expect(rows()[0]).toMatchObject({ state: "running", attempt: 2 });
+  });
+
+  test("cancelling aborts the running job of that ref", async () => {
+    const { add, runner, started } = setup();
+    await add({ ref: "a" });
+    runner.cancel("a");
+    expect(started[0]?.run.signal.aborted).toBe(true);
+  });
+});
+
+describe("starting and stopping", () => {
+  test("after a crash every running job is taken up again at once", async () => {
+    const before = setup();
+    await before.add({ ref: "a" }, { ref: "b" });
+    const after = setup({ storage: before.storage });
+    expect(await after.runner.start()).toEqual({ recovered: 2, dead: 0 });
+    await settled();
+    expect(after.refs().sort()).toEqual(["a", "b"]);
+    expect(after.started[0]?.run.attempt).toBe(2);
+  });
+
+  test("three crashes make a job dead and its feature is told", async () => {
+    const first = setup();
+    await first.add({ ref: "poison" });
+    let last = first;
+    for (let crash = 0; crash < 3; crash++) {
+      last = setup({ storage: first.storage });
+      await last.runner.start();
+      await settled();
+    }
+    expect(last.dead).toEqual(["poison"]);
+    expect(last.started).toEqual([]);
+    expect(last.rows()).toMatchObject([{ ref: "poison", state: "dead" }]);
+  });
+
+  test("a stop waits for what runs", async () => {
+    const { add, runner, started } = setup();
+    await add({ ref: "a" });
+    const stopped = runner.stop(10_000);
+    started[0]?.end();
+    expect(await stopped).toEqual({ unfinished: 0 });
+  });
+
+  test("a stop that runs out of patience puts the rest back for the next start, without a crash counted", async () => {
+    const { add, runner, started, clock, rows } = setup();
+    await add({ ref: "a" });
+    const stopped = runner.stop(10_000);
+    await clock.advance(10_000);
+    expect(await stopped).toEqual({ unfinished: 1 });
+    expect(started[0]?.run.signal.aborted).toBe(true);
+    expect(rows()[0]).toMatchObject({ state: "ready", crashes: 0 });
+  });
+});
