@@ -271,3 +271,9 @@ CREATE INDEX jobs_due ON jobs (lane, run_at) WHERE state = 'ready';
 CREATE INDEX jobs_running ON jobs (id) WHERE state = 'running';
 CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead';
 CREATE INDEX jobs_by_ref ON jobs (ref);
+
+-- Facts about this database itself, such as the proof of which key its secrets are sealed with.
+CREATE TABLE settings (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

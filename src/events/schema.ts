@@ -11,3 +11,17 @@ export const EVENT_KINDS = [
 ] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];
+
+/** What a subscription may list: a kind, a family of kinds, or all. */
+export const EVENT_PATTERNS = [...EVENT_KINDS, "agent.*", "workflow.*", "*"] as const;
+
+export type EventPattern = (typeof EVENT_PATTERNS)[number];
+
+export const matches = (pattern: string, kind: EventKind): boolean =>
+  pattern === kind || pattern === "*" || (pattern.endsWith(".*") && kind.startsWith(pattern.slice(0, -1)));
+
+/**
+ * A delivery carries the hops that led to it (X-Service-Hop); an incoming hook hands them to what it
+ * starts. A chain longer than this is a loop.
+ */
+export const MOST_HOPS = 8;

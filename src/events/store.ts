@@ -1,5 +1,8 @@
 import type { JobRow } from "../jobs/job.ts";
-import type { EventKind } from "./schema.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { Filters } from "../webhooks/filters.ts";
+import type { RetryPolicy } from "../webhooks/retry-schedule.ts";
+import type { EventKind, EventPattern } from "./schema.ts";
 
 export type EventRow = {
   id: string;
@@ -43,3 +46,19 @@ export type DeliveryRow = {
  * A store operation inserts it whole, in the commit of the state change that it tells of (the outbox).
  */
 export type Outbox = { event: EventRow; deliveries: DeliveryRow[]; jobs: JobRow[] };
+
+/** What deciding about an event needs to know of a subscription. */
+export type Subscriber = {
+  id: string;
+  events: EventPattern[];
+  status: "active" | "paused";
+  status_reason: string | null;
+  retry_policy: RetryPolicy | null;
+  conditions: JsonObject | null;
+  filters: Filters | null;
+};
+
+export type EventStore = {
+  /** Every subscription of a project, as it is now: one prepared read. */
+  subscribers(project_id: string): Promise<Subscriber[]>;
+};

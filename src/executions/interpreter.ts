@@ -41,6 +41,8 @@ export type Run = {
   services: NodeServices;
   clock: Clock;
   signal: AbortSignal;
+  /** Told of failures that are Errand's own fault; the step shows no more than that. */
+  report(error: unknown, step: StepRow): void;
   spent: Spent;
   /** Steps that no checkpoint has stored yet; the caller stores them with the outcome. */
   unsaved: StepRow[];
@@ -200,6 +202,7 @@ function failStep(
   cause: unknown,
 ): Ended {
   const error = { ...toError(cause), node: step.name };
+  if (error.code === "INTERNAL") run.report(cause, step);
   const retry = retryPolicy(options, type?.retries);
   const now = run.clock.now();
   if (cause instanceof NodeError && cause.retryable && step.attempts < retry.max_attempts) {

@@ -1,12 +1,14 @@
 import { withOutbox } from "../events/outbox.ts";
 import type { Events } from "../events/service.ts";
+import type { Outbox } from "../events/store.ts";
 import { defineJob, done, type Fate, type JobKind, type JobRun, settled, settledUntil } from "../jobs/job.ts";
+import { persist } from "../jobs/persist.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { NodeServices } from "../nodes/node.ts";
 import type { Definition } from "../workflows/service.ts";
-import { endedEvent, startedEvent, stepEvents } from "./events.ts";
+import { type ExecutionEvent, endedEvent, startedEvent, stepEvents } from "./events.ts";
 import { interpret, type Outcome, type Run } from "./interpreter.ts";
 import type { ExecutionRow, ExecutionStore, StepRow } from "./store.ts";
 
@@ -22,11 +24,19 @@ type Deps = {
   definition(hash: string): Promise<Definition>;
   /** Told of every execution that ended or went away, for those who wait for it. */
   ended(id: string): void;
+  report(message: string, fields: Record<string, unknown>): void;
 };
 
 /** Runs one execution until it ends, waits or is taken away; every result is stored with the job's fate. */
 export function runExecution(deps: Deps): JobKind {
   const { store, clock } = deps;
+
+  /** One commit of a result and what it tells of; held on to while the disk refuses. */
+  const commit = (
+    { execution, signal }: Pick<Run, "execution" | "signal">,
+    events: ExecutionEvent[],
+    store: (outbox: Outbox[]) => Promise<boolean>,
+  ) => persist(clock, signal, () => withOutbox(deps, execution, events, execution.hop, store));
 
   async function begin(run: JobRun, execution: ExecutionRow, input: JsonObject): Promise<ExecutionRow | undefined> {
     const at = clock.now();
@@ -61,6 +71,7 @@ export function runExecution(deps: Deps): JobKind {
       services: deps.services,
       clock,
       signal: job.signal,
+      report: (error, { execution_id, name }) => deps.report("a step failed unexpectedly", { execution_id, name, error }),
       spent: {
         external_calls: execution.external_calls,
         tokens: execution.tokens,
@@ -70,7 +81,7 @@ export function runExecution(deps: Deps): JobKind {
       journal: {
         mark: (step, durable) => store.mark({ lease: job.lease, step, durable }),
         checkpoint: (saved, spent) =>
-          withOutbox(deps, execution, stepEvents(execution, saved), execution.hop, (outbox) =>
+          commit(state, stepEvents(execution, saved), (outbox) =>
             store.checkpoint({ lease: job.lease, id: execution.id, spent, steps: saved, outbox }),
           ),
       },
@@ -84,7 +95,7 @@ export function runExecution(deps: Deps): JobKind {
     const saving = { lease: job.lease, id: execution.id, spent, steps };
     if (outcome.kind === "suspended") {
       const { at, reason } = outcome;
-      const held = await withOutbox(deps, execution, stepEvents(execution, steps), execution.hop, (outbox) =>
+      const held = await commit(state, stepEvents(execution, steps), (outbox) =>
         store.suspend({ ...saving, at, reason, outbox }),
       );
       return held ? settledUntil(at) : settled;
@@ -99,7 +110,7 @@ export function runExecution(deps: Deps): JobKind {
       ...spent,
     };
     const list = [...stepEvents(execution, steps), endedEvent(execution, ended)];
-    await withOutbox(deps, execution, list, execution.hop, (outbox) =>
+    await commit(state, list, (outbox) =>
       store.finish({
         ...saving,
         ...spent,

@@ -1,6 +1,6 @@
 import { withOutbox } from "../events/outbox.ts";
 import type { Events } from "../events/service.ts";
-import type { IdempotencyClaim } from "../hooks/idempotency.ts";
+import type { StartContext } from "../hooks/idempotency.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso } from "../lib/clock.ts";
@@ -19,11 +19,9 @@ export type StartRequest = {
   input: JsonObject;
   source: string;
   metadata: JsonObject;
-  hop: number;
-  idempotency?: IdempotencyClaim;
   /** Made before the commit, so that a repeated request can be given the very same answer. */
   answer(started: { execution_id: string; estimated_completion: string }): { status: number; body: JsonObject };
-};
+} & StartContext;
 
 export type StartAnswer = { status: number; body: JsonObject; replayed: boolean };
 
@@ -140,7 +138,7 @@ export function createExecutions(deps: {
       caller: Caller,
       workflow_id: string,
       body: StartExecution,
-      context: { hop: number; idempotency?: IdempotencyClaim },
+      context: StartContext,
     ): Promise<StartAnswer> {
       const target = await targetInScope(caller, workflow_id);
       const answer = await start(target, {

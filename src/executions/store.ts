@@ -1,6 +1,6 @@
 import type { Outbox } from "../events/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
-import type { IdempotencyClaim } from "../hooks/idempotency.ts";
+import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
 
 export type ExecutionState = "queued" | "running" | "waiting" | "success" | "failed" | "cancelled";
 
@@ -59,11 +59,6 @@ export type ExecutionEnd = Spent & {
   outbox: Outbox[];
 };
 
-export type Accepted =
-  | { outcome: "new" }
-  | { outcome: "replay"; status: number; response: string }
-  | { outcome: "mismatch" };
-
 export type ExecutionStore = {
   /** Execution, job, events and the claim of the idempotency key: all, or nothing when the key is known. */
   accept(accepting: {
@@ -71,7 +66,7 @@ export type ExecutionStore = {
     job: JobRow;
     outbox: Outbox[];
     idempotency?: IdempotencyClaim & { status: number; response: string };
-  }): Promise<Accepted>;
+  }): Promise<ClaimOutcome>;
   /** A queued execution starts. False: it is not queued any more. */
   begin(beginning: { id: string; lease: Lease; started_at: number; outbox: Outbox[] }): Promise<boolean>;
   /** Marks a step with an effect as under way, so that a restart knows that it may have happened. */

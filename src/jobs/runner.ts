@@ -9,6 +9,9 @@ export type Capacity = Record<Lane, number>;
 
 export const CAPACITY: Capacity = { runs: 256, turns: 128, deliveries: 512, timers: 16 };
 
+/** For a process that only puts jobs down for a server to find: the command line. */
+export const NO_CAPACITY: Capacity = { runs: 0, turns: 0, deliveries: 0, timers: 0 };
+
 /** A job that a store operation is about to insert, its slot reserved when it is inserted running. */
 export type Placement = { readonly row: JobRow; readonly payload?: unknown };
 
@@ -200,7 +203,7 @@ export function createRunner(deps: {
   }
 
   function armTimer(lane: LaneState, at: number): void {
-    if (stopping || at >= lane.timerAt) return;
+    if (stopping || at >= lane.timerAt || capacity[lane.name] === 0) return;
     lane.cancelTimer?.();
     lane.timerAt = at;
     lane.cancelTimer = clock.after(Math.min(Math.max(0, at - clock.now()), SWEEP_MS), () => {

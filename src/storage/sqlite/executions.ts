@@ -1,13 +1,12 @@
 import type { Outbox } from "../../events/store.ts";
 import type {
-  Accepted,
   ExecutionEnd,
   ExecutionRow,
   ExecutionStore,
   Spent,
   StepRow,
 } from "../../executions/store.ts";
-import type { IdempotencyClaim } from "../../hooks/idempotency.ts";
+import type { ClaimOutcome, IdempotencyClaim } from "../../hooks/store.ts";
 import type { JobRow, Lease } from "../../jobs/job.ts";
 import type { Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
@@ -22,7 +21,7 @@ type Accepting = {
   idempotency?: IdempotencyClaim & { status: number; response: string };
 };
 
-function accept(db: Connection, { execution: e, job, outbox, idempotency }: Accepting): Accepted {
+function accept(db: Connection, { execution: e, job, outbox, idempotency }: Accepting): ClaimOutcome {
   if (idempotency) {
     const claimed = claimIdempotency(db, idempotency);
     if (claimed.outcome !== "new") return claimed;

@@ -1,4 +1,24 @@
+import { deliveryWrites } from "./deliveries.ts";
+import { executionWrites } from "./executions.ts";
+import { hookWrites } from "./hooks.ts";
+import { idempotencyWrites } from "./idempotency.ts";
 import { jobWrites } from "./jobs.ts";
+import { keyWrites } from "./keys.ts";
+import { probeWrites } from "./probe.ts";
+import { subscriptionWrites } from "./subscriptions.ts";
+import { vaultWrites } from "./vault.ts";
+import { workspaceWrites } from "./workspaces.ts";
+
 /** Every write there is, by name: what the writer can be asked to do. One line per feature. */
 export const operations = {
-  ...jobWrites,};
+  ...deliveryWrites,
+  ...executionWrites,
+  ...hookWrites,
+  ...idempotencyWrites,
+  ...jobWrites,
+  ...keyWrites,
+  ...probeWrites,
+  ...subscriptionWrites,
+  ...vaultWrites,
+  ...workspaceWrites,
+};

@@ -1,0 +1,199 @@
+/**
+ * Kills the program with SIGKILL under load, again and again, and then counts: every webhook that was
+ * answered 202 must have one execution, ended, and no execution may have ended twice.
+ *
+ *     bun scripts/faults/kill9.ts [--rounds 20] [--seed 1] [--json]
+ *
+ * Exit code 0 when nothing was lost, 1 when something was.
+ */
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { createKey, discard, type Errand, freePort, scratch, startErrand } from "../lib/errand.ts";
+
+export type Report = {
+  rounds: number;
+  acknowledged: number;
+  lost: number;
+  unfinished: number;
+  doubled: number;
+  delivered: number;
+  undelivered: number;
+  redelivered: number;
+  integrity: string;
+  restart_ms: { p50: number; p99: number; max: number };
+};
+
+const CLIENTS = 16;
+
+export async function killRounds(options: { rounds: number; seed: number; progress?: (text: string) => void }): Promise<Report> {
+  const data = scratch();
+  const random = generator(options.seed);
+  const received = new Map<string, number>();
+  const receiver = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const envelope = (await request.json()) as { data: { execution_id: string } };
+      const id = envelope.data.execution_id;
+      received.set(id, (received.get(id) ?? 0) + 1);
+      return new Response(null, { status: 204 });
+    },
+  });
+  const env = { ERRAND_ALLOW_TARGETS: "127.0.0.1" };
+  const args = ["--log-level", "error"];
+  const port = await freePort();
+  const acknowledged = new Set<string>();
+  const restarts: number[] = [];
+  try {
+    let errand = await startErrand({ data, port, env, args, key: undefined });
+    const key = await createKey(data);
+    await errand.stop();
+    errand = await startErrand({ data, port, env, args, key });
+    const hook = await prepare(errand, key.workspace_id, `http://127.0.0.1:${receiver.port}/`);
+
+    for (let round = 1; round <= options.rounds; round++) {
+      const ended = new AbortController();
+      const clients = Array.from({ length: CLIENTS }, () => fire(hook, acknowledged, ended.signal));
+      await Bun.sleep(40 + random() * 200);
+      await errand.kill();
+      ended.abort();
+      await Promise.all(clients);
+      errand = await startErrand({ data, port, env, args, key });
+      restarts.push(errand.startedInMs);
+      options.progress?.(`round ${round}/${options.rounds}: ${acknowledged.size} acknowledged`);
+    }
+
+    await settle(errand, received, acknowledged);
+    const code = await errand.stop();
+    if (code !== 0) throw new Error(`errand ended with ${code}:\n${errand.output()}`);
+    return count(data, options.rounds, acknowledged, received, restarts);
+  } finally {
+    receiver.stop(true);
+    discard(data);
+  }
+}
+
+async function prepare(errand: Errand, workspace_id: string, url: string): Promise<string> {
+  const workflow = await errand.api<{ id: string }>("POST", `/api/workflows?workspace_id=${workspace_id}`, {
+    name: "kill9",
+    nodes: [
+      { node_type_name: "set_variables", name: "greet", input_config: { variables: { text: "Hello {{ n }}" } } },
+    ],
+  });
+  if (workflow.status !== 201) throw new Error(JSON.stringify(workflow.body));
+  const subscription = await errand.api("POST", "/api/v1/webhooks", {
+    name: "kill9",
+    url,
+    events: ["workflow.execution.completed"],
+  });
+  if (subscription.status !== 201) throw new Error(JSON.stringify(subscription.body));
+  const token = await errand.api<{ token: string }>("POST", `/api/workflows/${workflow.body.id}/webhook-tokens`, {});
+  return `${errand.url}/webhooks/workflows/${workflow.body.id}?token=${token.body.token}`;
+}
+
+async function fire(hook: string, acknowledged: Set<string>, signal: AbortSignal): Promise<void> {
+  for (let n = 0; !signal.aborted; n++) {
+    try {
+      const response = await fetch(hook, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ input_data: { n } }),
+        signal,
+      });
+      const body = (await response.json()) as { execution_id: string };
+      if (response.status === 202) acknowledged.add(body.execution_id);
+    } catch {
+      return; // killed under way: not acknowledged, so nothing was promised
+    }
+  }
+}
+
+async function settle(errand: Errand, received: Map<string, number>, acknowledged: Set<string>): Promise<void> {
+  const until = performance.now() + 30_000;
+  let before = -1;
+  while (performance.now() < until) {
+    const missing = [...acknowledged].filter((id) => !received.has(id)).length;
+    if (missing === 0) return;
+    if (errand.pid === 0 || missing === before) await Bun.sleep(100);
+    before = missing;
+    await Bun.sleep(20);
+  }
+}
+
+function count(
+  data: string,
+  rounds: number,
+  acknowledged: Set<string>,
+  received: Map<string, number>,
+  restarts: number[],
+): Report {
+  const db = new Database(join(data, "errand.db"), { readonly: true });
+  const state = db.query<{ state: string }, [string]>("SELECT state FROM executions WHERE id = ?");
+  const ends = db.query<{ n: number }, [string]>(
+    "SELECT count(*) AS n FROM events WHERE subject_id = ? AND kind IN ('workflow.execution.completed', 'workflow.execution.failed')",
+  );
+  const report = { lost: 0, unfinished: 0, doubled: 0, undelivered: 0 };
+  for (const id of acknowledged) {
+    const found = state.get(id)?.state;
+    if (found === undefined) report.lost++;
+    else if (found !== "success") report.unfinished++;
+    if (ends.get(id)!.n > 1) report.doubled++;
+    if (!received.has(id)) report.undelivered++;
+  }
+  const integrity = db.query<{ integrity_check: string }, []>("PRAGMA integrity_check").get()!.integrity_check;
+  db.close();
+  const sorted = restarts.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
+  return {
+    rounds,
+    acknowledged: acknowledged.size,
+    ...report,
+    delivered: received.size,
+    redelivered: [...received.values()].filter((times) => times > 1).length,
+    integrity,
+    restart_ms: { p50: at(0.5), p99: at(0.99), max: at(1) },
+  };
+}
+
+export const isClean = (report: Report): boolean =>
+  report.lost + report.unfinished + report.doubled + report.undelivered === 0 && report.integrity === "ok";
+
+/** mulberry32: the same seed kills at the same moments. */
+function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: "string", default: "20" },
+      seed: { type: "string", default: "1" },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) {
+    console.log("usage: scripts/faults/kill9 [--rounds 20] [--seed 1] [--json]");
+    process.exit(0);
+  }
+  const report = await killRounds({
+    rounds: Number(values.rounds),
+    seed: Number(values.seed),
+    progress: values.json ? undefined : (text) => process.stderr.write(`\r${text}`),
+  });
+  if (values.json) console.log(JSON.stringify(report));
+  else {
+    process.stderr.write("\n");
+    for (const [name, value] of Object.entries(report)) {
+      console.log(`${name.padEnd(14)} ${typeof value === "object" ? JSON.stringify(value) : value}`);
+    }
+  }
+  process.exit(isClean(report) ? 0 : 1);
+}

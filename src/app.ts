@@ -1,0 +1,320 @@
+import { mkdirSync } from "node:fs";
+import { createAgents } from "./agents/service.ts";
+import { createTurns } from "./agents/turns.ts";
+import type { Config } from "./config.ts";
+import { createEgress } from "./egress/egress.ts";
+import { createEvents } from "./events/service.ts";
+import { runExecution } from "./executions/jobs.ts";
+import { createExecutions } from "./executions/service.ts";
+import { createWaiters } from "./executions/waiters.ts";
+import { forgetClaims } from "./hooks/jobs.ts";
+import { createHooks } from "./hooks/service.ts";
+import { createHookTokens } from "./hooks/tokens.ts";
+import { createAccessLog } from "./http/access-log.ts";
+import { errorResponse } from "./http/errors.ts";
+import { createGate, type Gate, type ServiceState } from "./http/gate.ts";
+import { createLimiter } from "./http/limiter.ts";
+import { type Listening, listen } from "./http/listen.ts";
+import { createMetrics, type Metrics, processGauges } from "./http/metrics.ts";
+import { type Chore, startChores } from "./jobs/maintenance.ts";
+import { CAPACITY, createRunner, NO_CAPACITY } from "./jobs/runner.ts";
+import { createKeys } from "./keys/service.ts";
+import { type Clock, systemClock } from "./lib/clock.ts";
+import { unavailable } from "./lib/errors.ts";
+import { type Logger, processLog } from "./lib/log.ts";
+import { openVault, proveVault } from "./lib/vault.ts";
+import { createModels } from "./models/index.ts";
+import { createServer } from "./server.ts";
+import type { FolderLock } from "./storage/folder.ts";
+import { sqliteAgents } from "./storage/sqlite/agents.ts";
+import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
+import { sqliteConversations } from "./storage/sqlite/conversations.ts";
+import { sqliteDeliveries } from "./storage/sqlite/deliveries.ts";
+import { sqliteEvents } from "./storage/sqlite/events.ts";
+import { sqliteExecutions } from "./storage/sqlite/executions.ts";
+import { sqliteHooks } from "./storage/sqlite/hooks.ts";
+import { sqliteIdempotency } from "./storage/sqlite/idempotency.ts";
+import { sqliteJobs } from "./storage/sqlite/jobs.ts";
+import { sqliteKeys } from "./storage/sqlite/keys.ts";
+import { lockFolder } from "./storage/sqlite/lock.ts";
+import { openLocalStorage, openStorage } from "./storage/sqlite/open.ts";
+import { databasePath } from "./storage/sqlite/paths.ts";
+import { sqliteProbe } from "./storage/sqlite/probe.ts";
+import type { Storage } from "./storage/sqlite/storage.ts";
+import { sqliteSubscriptions } from "./storage/sqlite/subscriptions.ts";
+import { sqliteVault } from "./storage/sqlite/vault.ts";
+import { sqliteWorkflows } from "./storage/sqlite/workflows.ts";
+import { sqliteWorkspaces } from "./storage/sqlite/workspaces.ts";
+import { VERSION } from "./version.ts";
+import { createDeliveries } from "./webhooks/deliveries.ts";
+import { deliveryAttempt } from "./webhooks/jobs.ts";
+import { createWebhooks } from "./webhooks/service.ts";
+import { createTestSend } from "./webhooks/test-send.ts";
+import { createWorkflows } from "./workflows/service.ts";
+import { createWorkspaces } from "./workspaces/service.ts";
+
+export type Services = Awaited<ReturnType<typeof createServices>>;
+
+type World = { config: Config; storage: Storage; clock: Clock; log: Logger; runsJobs: boolean };
+
+/** Every service over one storage; the one place where features meet. */
+async function createServices({ config, storage, clock, log, runsJobs }: World) {
+  const vault = openVault(config);
+  await proveVault(vault, sqliteVault(storage));
+  const egress = createEgress({ allow: config.allow_targets, egress_ips: config.egress_ips });
+  const jobs = sqliteJobs(storage);
+  const runner = createRunner({
+    store: jobs,
+    clock,
+    report: (message, fields) => log.error(message, fields),
+    capacity: runsJobs ? CAPACITY : NO_CAPACITY,
+  });
+
+  const workspaces = createWorkspaces({ store: sqliteWorkspaces(storage), clock });
+  const keys = createKeys({ store: sqliteKeys(storage), workspaces, clock });
+  const events = createEvents({ store: sqliteEvents(storage), runner });
+  const sender = { egress, vault, clock, version: VERSION };
+  const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock });
+  const { inScope } = webhooks;
+  const deliveryStore = sqliteDeliveries(storage);
+  const deliveries = createDeliveries({ store: deliveryStore, inScope, runner, clock });
+  const testSend = createTestSend({ ...sender, inScope });
+  runner.register(deliveryAttempt({ ...sender, store: deliveryStore }));
+
+  const models = createModels({ config, egress, clock });
+  const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
+  const waiters = createWaiters(clock);
+  const executionStore = sqliteExecutions(storage);
+  const executions = createExecutions({ store: executionStore, events, runner, clock, waiters, workflows });
+  runner.register(
+    runExecution({
+      store: executionStore,
+      events,
+      runner,
+      clock,
+      services: { egress, models, clock },
+      definition: workflows.definition,
+      ended: waiters.ended,
+      report: (message, fields) => log.error(message, fields),
+    }),
+  );
+
+  const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
+  const turns = createTurns({ store: sqliteConversations(storage), agents, models, events, runner, clock });
+  runner.register(turns.job);
+
+  const hookStore = sqliteHooks(storage);
+  const hookTokens = createHookTokens({ store: hookStore, agents, workflows, clock, baseUrl: () => config.public_url });
+  const hooks = createHooks({ store: hookStore, agents, workflows, turns, executions, clock });
+  const probe = sqliteProbe(storage);
+  const chores: Chore[] = [forgetClaims({ store: sqliteIdempotency(storage), clock })];
+  return {
+    config,
+    clock,
+    log,
+    egress,
+    jobs,
+    runner,
+    workspaces,
+    keys,
+    webhooks,
+    deliveries,
+    testSend,
+    models,
+    workflows,
+    executions,
+    agents,
+    turns,
+    hookTokens,
+    hooks,
+    probe,
+    chores,
+  };
+}
+
+export type AppOptions = { clock?: Clock; log?: Logger; lost?: (reason: string) => void };
+
+export type App = {
+  /**
+   * Takes the port, then the data folder, brings the schema up to date, takes up what an earlier life left,
+   * and only then answers anything but 503. Throws ListenError, FolderLocked, NewerDatabase, VaultError.
+   */
+  listen(): Promise<{ url: string; services: Services }>;
+  /** Refuses new requests, lets what runs end, at most `drain_seconds`, and lets the folder go. */
+  stop(): Promise<{ unfinished: number }>;
+};
+
+const PROBE_EVERY_MS = 1_000;
+
+export function createApp(config: Config, options: AppOptions = {}): App {
+  const clock = options.clock ?? systemClock;
+  const log = options.log ?? processLog({ level: config.log_level, format: config.log_format, clock });
+  const metrics = createMetrics();
+  let state: ServiceState = "starting";
+  let gate: Gate = async () => errorResponse(unavailable("The service is starting."), { request_id: "", hook: false }, log);
+  let listening: Listening | undefined;
+  let lock: FolderLock | undefined;
+  let services: Services | undefined;
+  let closeStorage: (() => Promise<void>) | undefined;
+  const stops: (() => void)[] = [];
+
+  function lost(reason: string): void {
+    log.error("storage is lost; ending, so that the next start can recover", { reason });
+    log.flush();
+    (options.lost ?? (() => process.exit(EXIT_CRASH)))(reason);
+  }
+
+  async function open(): Promise<Services> {
+    mkdirSync(config.data, { recursive: true, mode: 0o700 });
+    lock = lockFolder(config.data, { version: VERSION, now: clock.now() });
+    const storage = await openStorage({
+      file: databasePath(config.data),
+      now: clock.now(),
+      lost,
+      beforeMigration: (schema) => backupBeforeMigration(config.data, schema, clock.now()),
+    });
+    closeStorage = () => storage.close();
+    return createServices({ config, storage, clock, log, runsJobs: true });
+  }
+
+  function serve(running: Services): void {
+    const app = createServer(config, running, { metrics, log });
+    gate = createGate({
+      app,
+      authenticate: running.keys.authenticate,
+      log,
+      metrics,
+      ...limitersOf(config, clock),
+      trustedProxies: config.trusted_proxies,
+      maxBodyBytes: config.max_body_bytes,
+      ...(config.access_log ? { accessLog: createAccessLog(log) } : {}),
+      state: () => state,
+    });
+    processGauges(metrics, clock.now(), clock.now);
+    serviceGauges(metrics, running);
+    stops.push(startChores(running.chores, clock, (chore, error) => log.error("a chore failed", { chore, error })));
+    stops.push(probeWhileFaulty(running, clock, log));
+  }
+
+  async function close(): Promise<void> {
+    for (const stop of stops) stop();
+    services?.egress.close();
+    await closeStorage?.();
+    lock?.release();
+    log.flush();
+  }
+
+  return {
+    async listen() {
+      listening = listen({ gate: (request, server) => gate(request, server), hostname: config.host, port: config.port, log });
+      try {
+        services = await open();
+        const recovered = await services.runner.start();
+        const interrupted = await services.turns.recover();
+        if (recovered.recovered + recovered.dead + interrupted > 0) {
+          log.info("took up what was under way at the last stop", { ...recovered, interrupted });
+        }
+        serve(services);
+      } catch (error) {
+        await listening.stop(true);
+        await close();
+        throw error;
+      }
+      state = "ready";
+      const url = urlOf(config, listening);
+      lock?.announce(url);
+      return { url, services };
+    },
+
+    async stop() {
+      state = "draining";
+      const patience = config.drain_seconds * 1_000;
+      const requests = listening?.stop();
+      const { unfinished } = (await services?.runner.stop(patience)) ?? { unfinished: 0 };
+      services?.turns.stop();
+      const inTime = await Promise.race([requests?.then(() => true), after(clock, patience)]);
+      if (!inTime) await listening?.stop(true);
+      await close();
+      return { unfinished };
+    },
+  };
+}
+
+/** The same services on the same data folder without a server and without a runner: for the command line. */
+export async function openLocal(
+  config: Config,
+  options: AppOptions = {},
+): Promise<{ services: Services; close(): Promise<void> }> {
+  const clock = options.clock ?? systemClock;
+  const log = options.log ?? processLog({ level: "warn", format: config.log_format, clock });
+  mkdirSync(config.data, { recursive: true, mode: 0o700 });
+  const storage = openLocalStorage({
+    file: databasePath(config.data),
+    now: clock.now(),
+    beforeMigration: (schema) => backupBeforeMigration(config.data, schema, clock.now()),
+  });
+  try {
+    const services = await createServices({ config, storage, clock, log, runsJobs: false });
+    return {
+      services,
+      async close() {
+        services.egress.close();
+        await storage.close();
+      },
+    };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+}
+
+const EXIT_CRASH = 70;
+
+const after = (clock: Clock, ms: number): Promise<false> =>
+  new Promise((resolve) => clock.after(ms, () => resolve(false)));
+
+function urlOf({ host }: Config, { port }: Listening): string {
+  const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}
+
+function limitersOf(config: Config, clock: Clock) {
+  const limiter = (name: string, quota: number) => (quota > 0 ? createLimiter({ name, quota, clock }) : undefined);
+  return {
+    limiter: limiter("ip", config.rate_limit),
+    anonymousLimiter: limiter("anonymous", config.anonymous_rate_limit),
+  };
+}
+
+/** A full or failing disk heals unseen when nobody writes: so something writes until it does. */
+function probeWhileFaulty({ probe }: Services, clock: Clock, log: Logger): () => void {
+  let stopped = false;
+  let wasFaulty = false;
+  const look = async () => {
+    const fault = probe.fault();
+    if (fault && !wasFaulty) log.error("storage refuses writes", { fault });
+    wasFaulty = fault !== undefined;
+    if (fault) {
+      await probe.write(clock.now()).then(
+        () => log.info("storage accepts writes again"),
+        () => {},
+      );
+    }
+    if (!stopped) cancel = clock.after(PROBE_EVERY_MS, look);
+  };
+  let cancel = clock.after(PROBE_EVERY_MS, look);
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}
+
+function serviceGauges(metrics: Metrics, { runner, jobs, probe }: Services): void {
+  metrics.gauge("jobs", "Jobs on record, by lane and state.", async () =>
+    (await jobs.counts()).map(({ lane, state, count }) => ({ labels: { lane, state }, value: count })),
+  );
+  metrics.gauge("jobs_in_flight", "Jobs this process works at the moment, by lane.", () =>
+    Object.entries(runner.inFlight()).map(([lane, value]) => ({ labels: { lane }, value })),
+  );
+  metrics.gauge("storage_ok", "1 when the last write succeeded.", () => (probe.fault() ? 0 : 1));
+}

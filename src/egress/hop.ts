@@ -1,0 +1,72 @@
+import type { IncomingMessage } from "node:http";
+import type { EgressRequest } from "./egress.ts";
+import { EgressError } from "./errors.ts";
+import type { Target } from "./guard.ts";
+
+const DROPPED = new Set([
+  "host",
+  "connection",
+  "content-length",
+  "expect",
+  "keep-alive",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+// All that follows a redirect to another origin: whatever else was set may be a credential.
+const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
+
+/** One request of a chain of redirects. */
+export type Hop = {
+  target: Target;
+  method: string;
+  headers: Record<string, string>;
+  body?: Uint8Array;
+  trusted: boolean;
+};
+
+export function firstHop(request: EgressRequest, target: Target): Hop {
+  const body = typeof request.body === "string" ? Buffer.from(request.body) : request.body;
+  const headers: Record<string, string> = { host: target.url.host };
+  for (const [name, value] of Object.entries(request.headers ?? {})) {
+    if (!DROPPED.has(name.toLowerCase())) headers[name] = value;
+  }
+  if (body) headers["content-length"] = String(body.length);
+  return { target, method: request.method, headers, body, trusted: request.trusted ?? false };
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+/** Where a redirect leads; undefined when the answer is none. */
+export function locationOf(hop: Hop, message: IncomingMessage): string | undefined {
+  const { location } = message.headers;
+  if (!REDIRECTS.has(message.statusCode ?? 0) || !location) return undefined;
+  if (!URL.canParse(location, hop.target.url)) throw new EgressError("bad_url", "redirected to no valid URL");
+  return new URL(location, hop.target.url).href;
+}
+
+/** The request a redirect asks for: RFC 9110 section 15.4. */
+export function nextHop(hop: Hop, status: number, target: Target, trusted: boolean): Hop {
+  const sameOrigin = target.url.origin === hop.target.url.origin;
+  const becomesGet =
+    (status === 303 && hop.method !== "HEAD") ||
+    ((status === 301 || status === 302) && hop.method === "POST");
+  const headers: Record<string, string> = { host: target.url.host };
+  for (const [name, value] of Object.entries(hop.headers)) {
+    const lower = name.toLowerCase();
+    if (lower === "host" || lower === "content-length" || (becomesGet && lower === "content-type")) continue;
+    if (sameOrigin || HARMLESS.has(lower)) headers[name] = value;
+  }
+  const body = becomesGet ? undefined : hop.body;
+  if (body) headers["content-length"] = String(body.length);
+  return { target, method: becomesGet ? "GET" : hop.method, headers, body, trusted };
+}
+
+const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
+
+/** Whether a second copy could do no harm: the method promises it, or a key lets the receiver tell. */
+export const maySendAgain = ({ method, headers }: Hop): boolean =>
+  IDEMPOTENT.has(method) || Object.keys(headers).some((name) => /^(webhook-id|idempotency-key)$/i.test(name));

@@ -1,0 +1,114 @@
+import type { Placement, Runner } from "../jobs/runner.ts";
+import { newId } from "../lib/ids.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { evaluate } from "../webhooks/conditions.ts";
+import { attemptsMax } from "../webhooks/retry-schedule.ts";
+import { envelope } from "./envelope.ts";
+import { type EventKind, MOST_HOPS, matches } from "./schema.ts";
+import type { DeliveryRow, EventRow, EventStore, Outbox, Subscriber } from "./store.ts";
+
+export type Scope = { workspace_id: string; project_id: string };
+
+/** Something that happened; `at` in epoch milliseconds, `data` as the receiver gets it. */
+export type NewEvent = { kind: EventKind; subject_id: string; data: object; at: number };
+
+export type PlannedEvents = { outbox: Outbox[]; placements: Placement[] };
+
+export type Events = {
+  /**
+   * Decides what each event means for every subscription of the project that lists its kind. Stores
+   * nothing: the caller puts `outbox` into the operation that stores what happened, and then tells the
+   * runner that `placements` are committed or dropped. An event that nobody lists leaves no row.
+   */
+  plan(scope: Scope, events: NewEvent[], hop: number): Promise<PlannedEvents>;
+};
+
+export const DELIVERY_JOB = "delivery.attempt";
+
+export function createEvents({
+  store,
+  runner,
+}: {
+  store: EventStore;
+  runner: Pick<Runner, "place">;
+}): Events {
+  return {
+    async plan({ workspace_id, project_id }, events, hop) {
+      const planned: PlannedEvents = { outbox: [], placements: [] };
+      if (events.length === 0) return planned;
+      const subscribers = await store.subscribers(project_id);
+      if (subscribers.length === 0) return planned;
+      for (const event of events) {
+        const wanted = subscribers.filter((each) =>
+          each.events.some((pattern) => matches(pattern, event.kind)),
+        );
+        if (wanted.length === 0) continue;
+        const { outbox, placements } = answer(workspace_id, project_id, event, wanted, hop + 1);
+        planned.outbox.push(outbox);
+        planned.placements.push(...placements);
+      }
+      return planned;
+    },
+  };
+
+  function answer(
+    tenant: string,
+    project_id: string,
+    event: NewEvent,
+    wanted: Subscriber[],
+    hop: number,
+  ): { outbox: Outbox; placements: Placement[] } {
+    const text = JSON.stringify(event.data);
+    const data = event.data as JsonObject;
+    const row: EventRow = {
+      id: newId(),
+      project_id,
+      kind: event.kind,
+      subject_id: event.subject_id,
+      data: text,
+      created_at: event.at,
+    };
+    const deliveries: DeliveryRow[] = [];
+    const placements: Placement[] = [];
+    for (const subscriber of wanted) {
+      const refusal = refusalOf(subscriber, data, hop);
+      const delivery: DeliveryRow = {
+        id: newId(),
+        event_id: row.id,
+        subscription_id: subscriber.id,
+        kind: event.kind,
+        state: refusal?.state ?? "pending",
+        reason: refusal?.reason ?? null,
+        hop,
+        // What is not sent keeps no bytes: a later redelivery writes them from the event.
+        body: refusal ? "" : envelope({ kind: event.kind, at: event.at, data, text }, subscriber),
+        attempts: 0,
+        attempts_max: attemptsMax(subscriber.retry_policy),
+        response_code: null,
+        response_time_ms: null,
+        next_attempt_at: refusal ? null : event.at,
+        created_at: event.at,
+        ended_at: refusal ? event.at : null,
+      };
+      deliveries.push(delivery);
+      if (!refusal) {
+        const job = { tenant, key: subscriber.id, ref: delivery.id };
+        placements.push(runner.place(DELIVERY_JOB, job, delivery));
+      }
+    }
+    return { outbox: { event: row, deliveries, jobs: placements.map((each) => each.row) }, placements };
+  }
+}
+
+type Refusal = { state: "cancelled" | "filtered" | "paused"; reason: string };
+
+/** Why an event that a subscription lists is not sent to it. */
+function refusalOf(subscriber: Subscriber, data: JsonObject, hop: number): Refusal | undefined {
+  if (hop > MOST_HOPS) return { state: "cancelled", reason: `a loop: more than ${MOST_HOPS} hops` };
+  // Before the pause: what a replay takes up later are the events that would have been sent.
+  const verdict = subscriber.conditions ? evaluate(subscriber.conditions, data) : undefined;
+  if (verdict?.holds === false) return { state: "filtered", reason: verdict.reason };
+  if (subscriber.status === "paused")
+    return { state: "paused", reason: subscriber.status_reason ?? "paused" };
+  return undefined;
+}

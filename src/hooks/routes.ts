@@ -1,0 +1,72 @@
+import { Elysia } from "elysia";
+import { answerWith, created, noContent } from "../http/answers.ts";
+import { contextOf } from "../http/context.ts";
+import { page } from "../http/page.ts";
+import { policies } from "../http/policy.ts";
+import { AgentHookBody, CreateHookToken, ListHookTokens, WorkflowHookBody } from "./schema.ts";
+import type { Hooks } from "./service.ts";
+import type { TargetType } from "./store.ts";
+import type { HookTokens } from "./tokens.ts";
+
+const tags = ["incoming webhooks"];
+
+/** Tokens of agents' and workflows' incoming webhooks (design 3, "Hook tokens"). */
+export const hookTokenRoutes = ({ hookTokens }: { hookTokens: HookTokens }) =>
+  new Elysia({ name: "hooks.tokens" })
+    .use(tokensOf("agents", hookTokens))
+    .use(tokensOf("workflows", hookTokens));
+
+const tokensOf = (type: TargetType, tokens: HookTokens) =>
+  new Elysia({ name: `hooks.tokens.${type}`, prefix: `/${type}/:id/webhook-tokens` })
+    .use(policies)
+    .post(
+      "/",
+      async ({ caller, params, body, set }) =>
+        created(set, await tokens.create(caller, type, params.id, body)),
+      {
+        policy: "key",
+        body: CreateHookToken,
+        detail: { summary: "Create a webhook token; the answer alone shows it, with its URL", tags },
+      },
+    )
+    .get(
+      "/",
+      async ({ caller, params, query, request, set }) =>
+        page(set, request, await tokens.list(caller, type, params.id, query)),
+      { policy: "key", query: ListHookTokens, detail: { summary: "List webhook tokens", tags } },
+    )
+    .delete(
+      "/:token_id",
+      ({ caller, params, set }) =>
+        tokens.revoke(caller, type, params.id, params.token_id).then(() => noContent(set)),
+      { policy: "key", detail: { summary: "Revoke a webhook token", tags } },
+    );
+
+// Described and not declared: a declared body is checked before the handler runs, and a caller without a
+// token must get 401 before anything is said about the body.
+const bodyOf = (schema: object, required: boolean) => ({
+  requestBody: { required, content: { "application/json": { schema } } },
+});
+
+/** The webhooks themselves (interface 4.4), under `/webhooks` without another prefix. */
+export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
+  new Elysia({ name: "hooks.incoming" })
+    .use(policies)
+    .post(
+      "/agents/:id",
+      async ({ params, request, set }) =>
+        answerWith(set, await hooks.messageAgent(params.id, request, contextOf(request))),
+      {
+        policy: "hook",
+        detail: { summary: "Send a message to an agent", tags, ...bodyOf(AgentHookBody.schema, true) },
+      },
+    )
+    .post(
+      "/workflows/:id",
+      async ({ params, request, set }) =>
+        answerWith(set, await hooks.startWorkflow(params.id, request, contextOf(request))),
+      {
+        policy: "hook",
+        detail: { summary: "Start a workflow", tags, ...bodyOf(WorkflowHookBody.schema, false) },
+      },
+    );

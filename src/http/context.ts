@@ -1,0 +1,70 @@
+import type { Server } from "bun";
+import type { Route } from "./routes.ts";
+
+/** Whom a key speaks for; the shape a key's look-up answers. */
+export type Caller = { key_id: string; workspace_id: string; project_id: string };
+
+export type AnyServer = Server<unknown>;
+
+/** What the gate learned about a request before any handler ran. */
+export class RequestContext {
+  /** The address's route; undefined where none matched. */
+  route: Route | undefined;
+  /** The address is one of the incoming webhooks: its errors say `"success":false`. */
+  hook = false;
+  caller: Caller | undefined;
+  /** The parsed body; undefined where none was sent. */
+  body: unknown;
+  /** The body's text exactly as sent (its UTF-8 bytes are the sent bytes); "" where none was sent. */
+  raw = "";
+  /** Bytes of the body. */
+  bytes = 0;
+  #ip: string | undefined;
+
+  constructor(
+    readonly request_id: string,
+    /** Milliseconds, monotonic. */
+    readonly started: number,
+    private readonly request: Request,
+    private readonly server: AnyServer | undefined,
+    private readonly address: (request: Request, server: AnyServer | undefined) => string,
+  ) {}
+
+  /** The client's address in canonical form, behind trusted proxies the one they name; "" if it is gone. */
+  get ip(): string {
+    this.#ip ??= this.address(this.request, this.server);
+    return this.#ip;
+  }
+
+  get path(): string {
+    return pathOf(this.request.url);
+  }
+
+  /** Lifts the idle timeout: a stream may be silent for longer than a request may. */
+  keepOpen(): void {
+    this.server?.timeout(this.request, 0);
+  }
+}
+
+/** The path of an absolute http(s) address, without query. The gate has refused hosts below 4 characters. */
+export function pathOf(url: string): string {
+  const start = url.indexOf("/", 8);
+  const end = url.indexOf("?", start);
+  return end === -1 ? url.slice(start) : url.slice(start, end);
+}
+
+const contexts = new WeakMap<Request, RequestContext>();
+
+export const remember = (request: Request, context: RequestContext): void => {
+  contexts.set(request, context);
+};
+
+/** What the gate put on record for a request; undefined for a request that did not come through it. */
+export const findContext = (request: Request): RequestContext | undefined => contexts.get(request);
+
+/** The same for handlers, which only ever see requests that came through the gate. */
+export function contextOf(request: Request): RequestContext {
+  const context = contexts.get(request);
+  if (!context) throw new Error("this request did not come through the gate");
+  return context;
+}

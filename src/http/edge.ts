@@ -1,0 +1,22 @@
+import { Elysia } from "elysia";
+import type { Log } from "../lib/log.ts";
+import type { Authenticate } from "./authorization.ts";
+import { findContext } from "./context.ts";
+import { errorResponse } from "./errors.ts";
+
+/**
+ * What the app takes over from the gate: bodies it has read, errors it words, keys it knows.
+ * Used by the app's root before any route: hooks cover only what is registered after them.
+ */
+export const edge = ({ log, authenticate }: { log: Log; authenticate: Authenticate }) =>
+  new Elysia({ name: "http.edge" })
+    .state("authenticate", authenticate)
+    .onError({ as: "global" }, ({ error, request }) => {
+      const context = findContext(request);
+      return errorResponse(error, context ?? { request_id: "", hook: false }, log);
+    })
+    .onParse({ as: "global" }, ({ request }) => {
+      const context = findContext(request);
+      // `undefined` would send Elysia to read a body that is read already.
+      return context && (context.body === undefined ? null : context.body);
+    });

@@ -1,0 +1,43 @@
+import { Elysia } from "elysia";
+import type { Metrics } from "./metrics.ts";
+import { policies } from "./policy.ts";
+
+/** A reason why the service is not healthy, in a few public words; undefined when it is. */
+export type HealthCheck = () => string | undefined | Promise<string | undefined>;
+
+/**
+ * `GET /health`: 200 `{"status":"ok"}` or 503 `{"status":"degraded","reason"}`, the first check that
+ * complains. `GET /metrics`: Prometheus text, to the callers `metricsPolicy` lets in.
+ */
+export const operationsRoutes = ({
+  checks,
+  metrics,
+  metricsPolicy,
+}: {
+  checks: HealthCheck[];
+  metrics: Metrics;
+  metricsPolicy: "public" | "key";
+}) =>
+  new Elysia({ name: "http.operations" })
+    .use(policies)
+    .get("/health", () => health(checks), {
+      policy: "public",
+      detail: { summary: "Whether the service can work", tags: ["operations"], "x-exempt": true },
+    })
+    .get("/metrics", async () => prometheus(await metrics.render()), {
+      policy: metricsPolicy,
+      detail: { summary: "Figures in Prometheus text format", tags: ["operations"] },
+    });
+
+async function health(checks: HealthCheck[]): Promise<Response> {
+  for (const check of checks) {
+    const reason = await Promise.resolve()
+      .then(check)
+      .catch(() => "a health check failed");
+    if (reason !== undefined) return Response.json({ status: "degraded", reason }, { status: 503 });
+  }
+  return Response.json({ status: "ok" });
+}
+
+const prometheus = (text: string): Response =>
+  new Response(text, { headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" } });

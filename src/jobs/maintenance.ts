@@ -1,0 +1,37 @@
+import { Cron } from "croner";
+import type { Clock } from "../lib/clock.ts";
+
+/** Work that comes round by the calendar. `pattern` is a cron expression in UTC; `run` must not overlap itself. */
+export type Chore = { name: string; pattern: string; run(): Promise<void> };
+
+/**
+ * Runs chores at their times. croner says when, our clock waits: so a test can turn the hours, and a jump
+ * of the wall clock is met at the next look instead of being slept through.
+ */
+export function startChores(chores: Chore[], clock: Clock, failed: (chore: string, error: unknown) => void): () => void {
+  const cancels = new Map<string, () => void>();
+  for (const chore of chores) {
+    const schedule = new Cron(chore.pattern, { paused: true, timezone: "UTC" });
+    const arm = () => {
+      const next = schedule.nextRun(new Date(clock.now()))?.getTime();
+      if (next === undefined) return;
+      const wait = next - clock.now();
+      cancels.set(
+        chore.name,
+        clock.after(wait, () => {
+          chore
+            .run()
+            .catch((error) => failed(chore.name, error))
+            .finally(() => {
+              if (cancels.has(chore.name)) arm();
+            });
+        }),
+      );
+    };
+    arm();
+  }
+  return () => {
+    for (const cancel of cancels.values()) cancel();
+    cancels.clear();
+  };
+}

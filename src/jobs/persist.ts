@@ -1,0 +1,21 @@
+import type { Clock } from "../lib/clock.ts";
+import { AppError } from "../lib/errors.ts";
+
+const AGAIN_MS = 1_000;
+
+/**
+ * Stores the result of work that cannot be taken back: while the disk refuses, again each second, so that
+ * an effect that has happened is not made to happen again for want of a row. Ends with the refusal when
+ * `signal` is aborted.
+ */
+export async function persist<T>(clock: Clock, signal: AbortSignal, store: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await store();
+    } catch (error) {
+      const mayPass = error instanceof AppError && error.code === "unavailable";
+      if (!mayPass || signal.aborted) throw error;
+      await new Promise<void>((resolve) => clock.after(AGAIN_MS, resolve));
+    }
+  }
+}

@@ -1,0 +1,51 @@
+const HIDDEN = "[redacted]";
+const LONGEST = 8 * 1024;
+const DEEPEST = 6;
+
+// `key_id` and `idempotency_key_id` name a key; `key`, `api_key` and `secret_key` are one.
+const SECRET_NAME =
+  /token|secret|authorization|password|passwd|passphrase|credential|cookie|signature|(^|[_-]|api)key$/i;
+
+// Credentials that stand inside a text: header values, query parameters, our own prefixes.
+const SECRET_TEXT =
+  /\b(bearer|basic)\s+[\w.~+/=-]{6,}|([?&](?:token|access_token|key|secret|signature)=)[^&\s"]+|\b(?:erk|whsec|sk)[_-][\w+/=-]{8,}|(:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi;
+
+/**
+ * A copy of a value that may go to a log: fields named like secrets lose their text, credentials inside
+ * texts are cut out, errors are spelt out with their stack, and size and depth are bounded. Numbers and
+ * flags stay: `prompt_tokens: 12` is no secret.
+ */
+export function redact(value: unknown, depth = 0): unknown {
+  if (typeof value === "string") return cleanText(value);
+  if (typeof value === "bigint") return String(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= DEEPEST) return "[deeper]";
+  if (value instanceof Error) return redactError(value, depth);
+  if (value instanceof Date) return value;
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+  if (Array.isArray(value)) return value.slice(0, 100).map((item) => redact(item, depth + 1));
+  const copy: Record<string, unknown> = {};
+  for (const [name, item] of Object.entries(value)) {
+    const hide =
+      SECRET_NAME.test(name) && (typeof item === "string" || (typeof item === "object" && item !== null));
+    copy[name] = hide ? HIDDEN : redact(item, depth + 1);
+  }
+  return copy;
+}
+
+function cleanText(text: string): string {
+  const kept = text.length > LONGEST ? `${text.slice(0, LONGEST)}… ${text.length} characters` : text;
+  return kept.replace(SECRET_TEXT, (_, scheme?: string, parameter?: string, login?: string) =>
+    scheme ? `${scheme} ${HIDDEN}` : `${parameter ?? login ?? ""}${HIDDEN}`,
+  );
+}
+
+function redactError(error: Error & { code?: unknown }, depth: number): Record<string, unknown> {
+  return {
+    name: error.name,
+    message: cleanText(error.message),
+    ...(error.code === undefined ? {} : { code: error.code }),
+    ...(error.stack ? { stack: cleanText(error.stack) } : {}),
+    ...(error.cause === undefined ? {} : { cause: redact(error.cause, depth + 1) }),
+  };
+}

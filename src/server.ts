@@ -1,0 +1,46 @@
+import { Elysia } from "elysia";
+import { agentRoutes } from "./agents/routes.ts";
+import type { Services } from "./app.ts";
+import type { Config } from "./config.ts";
+import { executionRoutes } from "./executions/routes.ts";
+import { hookTokenRoutes, incomingRoutes } from "./hooks/routes.ts";
+import { edge } from "./http/edge.ts";
+import type { Metrics } from "./http/metrics.ts";
+import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
+import { operationsRoutes } from "./http/operations-routes.ts";
+import { keyRoutes } from "./keys/routes.ts";
+import type { Log } from "./lib/log.ts";
+import { VERSION } from "./version.ts";
+import { egressIpRoutes, webhookRoutes } from "./webhooks/routes.ts";
+import { workflowRoutes } from "./workflows/routes.ts";
+
+/** Interface section 4: `/v1` where the deployment is external, `/api` everywhere else. */
+export const prefixOf = (config: Config): string => (config.deployment === "external" ? "/v1" : "/api");
+
+/** The URL table: which feature answers under which prefix. The gate stands in front of it. */
+export function createServer(config: Config, services: Services, { metrics, log }: { metrics: Metrics; log: Log }) {
+  const openapi = openapiDocument(() => app, { title: "Errand", version: VERSION, url: config.public_url });
+  const features = new Elysia({ name: "features", prefix: prefixOf(config) })
+    .use(keyRoutes(services))
+    .use(agentRoutes(services))
+    .use(workflowRoutes(services))
+    .use(executionRoutes(services))
+    .use(hookTokenRoutes(services))
+    .use(egressIpRoutes(config))
+    .use(openapiRoutes({ openapi }));
+  const operations = {
+    checks: [() => (services.probe.fault() ? "storage refuses writes" : undefined)],
+    metrics,
+    // Figures name routes and workloads: to others than this machine they are shown by key alone.
+    metricsPolicy: isLoopback(config.host) ? ("public" as const) : ("key" as const),
+  };
+  const app = new Elysia({ name: "errand", normalize: false })
+    .use(edge({ log, authenticate: services.keys.authenticate }))
+    .use(operationsRoutes(operations))
+    .use(features)
+    .group("/api/v1", (management) => management.use(webhookRoutes(services)))
+    .group("/webhooks", (incoming) => incoming.use(incomingRoutes(services)));
+  return app;
+}
+
+const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");

@@ -1,0 +1,70 @@
+import type { DeliveryRow, EventStore, Outbox, Subscriber } from "../../events/store.ts";
+import type { Connection } from "./connection.ts";
+import { insertJob } from "./jobs.ts";
+import type { Storage } from "./storage.ts";
+
+/** Called by other features' operations, inside the commit of what the events tell of. */
+export function insertOutbox(db: Connection, outbox: Outbox[]): void {
+  for (const { event, deliveries, jobs } of outbox) {
+    db.run(
+      "INSERT INTO events (id, project_id, kind, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+      event.id,
+      event.project_id,
+      event.kind,
+      event.subject_id,
+      event.data,
+      event.created_at,
+    );
+    for (const delivery of deliveries) insertDelivery(db, delivery);
+    for (const job of jobs) insertJob(db, job);
+  }
+}
+
+export function insertDelivery(db: Connection, delivery: DeliveryRow): void {
+  db.run(
+    `INSERT INTO deliveries (id, event_id, subscription_id, kind, state, reason, hop, body, attempts,
+       attempts_max, response_code, response_time_ms, next_attempt_at, created_at, ended_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    delivery.id,
+    delivery.event_id,
+    delivery.subscription_id,
+    delivery.kind,
+    delivery.state,
+    delivery.reason,
+    delivery.hop,
+    delivery.body,
+    delivery.attempts,
+    delivery.attempts_max,
+    delivery.response_code,
+    delivery.response_time_ms,
+    delivery.next_attempt_at,
+    delivery.created_at,
+    delivery.ended_at,
+  );
+}
+
+type SubscriberText = Omit<Subscriber, "events" | "retry_policy" | "conditions" | "filters"> & {
+  events: string;
+  retry_policy: string | null;
+  conditions: string | null;
+  filters: string | null;
+};
+
+const parsed = <T>(text: string | null): T | null => (text === null ? null : JSON.parse(text));
+
+export const sqliteEvents = ({ reader }: Pick<Storage, "reader">): EventStore => ({
+  subscribers: async (project_id) =>
+    reader
+      .all<SubscriberText>(
+        `SELECT id, events, status, status_reason, retry_policy, conditions, filters
+         FROM subscriptions WHERE project_id = ? ORDER BY id`,
+        project_id,
+      )
+      .map((row) => ({
+        ...row,
+        events: JSON.parse(row.events),
+        retry_policy: parsed(row.retry_policy),
+        conditions: parsed(row.conditions),
+        filters: parsed(row.filters),
+      })),
+});

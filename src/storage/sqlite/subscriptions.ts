@@ -1,0 +1,52 @@
+import { count, eq } from "drizzle-orm";
+import type { SubscriptionPatch, SubscriptionRow, SubscriptionStore } from "../../webhooks/store.ts";
+import type { Connection } from "./connection.ts";
+import type { Storage } from "./storage.ts";
+import { subscriptions } from "./tables.ts";
+
+type Stored = typeof subscriptions.$inferSelect;
+
+export const subscriptionWrites = {
+  "subscriptions.create": (db: Connection, subscription: SubscriptionRow): void => {
+    db.orm
+      .insert(subscriptions)
+      .values(subscription as Stored)
+      .run();
+  },
+  "subscriptions.update": (
+    db: Connection,
+    { id, patch }: { id: string; patch: SubscriptionPatch },
+  ): SubscriptionRow | undefined =>
+    db.orm
+      .update(subscriptions)
+      .set(patch as Partial<Stored>)
+      .where(eq(subscriptions.id, id))
+      .returning()
+      .get() as SubscriptionRow | undefined,
+  "subscriptions.remove": (db: Connection, id: string): boolean =>
+    db.orm.delete(subscriptions).where(eq(subscriptions.id, id)).returning({ id: subscriptions.id }).get() !==
+    undefined,
+};
+
+export const sqliteSubscriptions = ({ reader, writer }: Storage): SubscriptionStore => ({
+  create: (subscription) => writer.submit("subscriptions.create", subscription),
+  get: async (id) =>
+    reader.orm.select().from(subscriptions).where(eq(subscriptions.id, id)).get() as
+      | SubscriptionRow
+      | undefined,
+  list: async (project_id, { limit, offset }) => {
+    const ours = eq(subscriptions.project_id, project_id);
+    const items = reader.orm
+      .select()
+      .from(subscriptions)
+      .where(ours)
+      .orderBy(subscriptions.id)
+      .limit(limit)
+      .offset(offset)
+      .all() as SubscriptionRow[];
+    const total = reader.orm.select({ total: count() }).from(subscriptions).where(ours).get()?.total ?? 0;
+    return { items, total };
+  },
+  update: (id, patch) => writer.submit("subscriptions.update", { id, patch }),
+  remove: (id) => writer.submit("subscriptions.remove", id),
+});

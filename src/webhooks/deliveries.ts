@@ -1,0 +1,160 @@
+import { envelope } from "../events/envelope.ts";
+import { DELIVERY_JOB } from "../events/service.ts";
+import type { DeliveryRow } from "../events/store.ts";
+import type { Runner } from "../jobs/runner.ts";
+import type { Caller } from "../keys/schema.ts";
+import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
+import { conflict, notFound } from "../lib/errors.ts";
+import { isUuid, newId } from "../lib/ids.ts";
+import { attemptsMax } from "./retry-schedule.ts";
+import type { ListLogs } from "./schema.ts";
+import type { AttemptRow, DeliveryStore, LogRow, SubscriptionRow } from "./store.ts";
+
+export type Deliveries = ReturnType<typeof createDeliveries>;
+
+const STATS_SAMPLE = 1_000;
+
+/** What became of events: the log, its figures, and sending one again. */
+export function createDeliveries(deps: {
+  store: DeliveryStore;
+  inScope: (caller: Caller, webhook_id: string) => Promise<SubscriptionRow>;
+  runner: Pick<Runner, "place" | "committed" | "dropped">;
+  clock: Clock;
+}) {
+  const { store, inScope, runner, clock } = deps;
+
+  async function find(webhook: SubscriptionRow, id: string): Promise<DeliveryRow> {
+    const delivery = isUuid(id) ? await store.find(id) : undefined;
+    if (delivery?.subscription_id !== webhook.id) throw notFound("delivery", id);
+    return delivery;
+  }
+
+  return {
+    /** Interface 2.6: one entry a delivery, newest first; the figures are those of its last attempt. */
+    async logs(caller: Caller, webhook_id: string, filter: ListLogs) {
+      await inScope(caller, webhook_id);
+      const rows = await store.logs(webhook_id, filter);
+      return { logs: rows.map(presentEntry) };
+    },
+
+    /** One delivery with its bytes (null where none were written) and every attempt. */
+    async get(caller: Caller, webhook_id: string, id: string) {
+      const delivery = await find(await inScope(caller, webhook_id), id);
+      const attempts = await store.attempts(id);
+      const { body, ...rest } = delivery;
+      const last = attempts.at(-1);
+      return {
+        ...presentEntry({
+          ...rest,
+          payload_size: Buffer.byteLength(body),
+          attempted_at: last?.started_at ?? null,
+          error_class: last?.error_class ?? null,
+        }),
+        payload: body === "" ? null : body,
+        history: attempts.map(presentAttempt),
+      };
+    },
+
+    /** Percentiles and rate over what is known so far; null where nothing is. */
+    async stats(caller: Caller, webhook_id: string) {
+      const webhook = await inScope(caller, webhook_id);
+      const { waiting, next_attempt_at, response_times } = await store.stats(webhook_id, STATS_SAMPLE);
+      const { total_deliveries, successful_deliveries, failed_deliveries } = webhook;
+      const ended = successful_deliveries + failed_deliveries;
+      const sorted = response_times.sort((a, b) => a - b);
+      return {
+        webhook_id,
+        status: webhook.status,
+        total_deliveries,
+        successful_deliveries,
+        failed_deliveries,
+        waiting_deliveries: waiting,
+        success_rate: ended === 0 ? null : successful_deliveries / ended,
+        response_time_ms: {
+          p50: percentile(sorted, 0.5),
+          p95: percentile(sorted, 0.95),
+          p99: percentile(sorted, 0.99),
+          attempts: sorted.length,
+        },
+        last_delivery: isoOrNull(webhook.last_delivery_at),
+        next_attempt_at: isoOrNull(next_attempt_at),
+      };
+    },
+
+    /** Sends the event once more, as a delivery of its own with the same bytes and the same webhook-id. */
+    async redeliver(caller: Caller, webhook_id: string, id: string) {
+      const webhook = await inScope(caller, webhook_id);
+      const old = await find(webhook, id);
+      if (webhook.status === "paused") throw conflict("The webhook is paused. Resume it first.");
+      const now = clock.now();
+      const delivery: DeliveryRow = {
+        ...old,
+        id: newId(),
+        state: "pending",
+        reason: `redelivery of ${old.id}`,
+        body: old.body === "" ? await bytesOf(webhook, old) : old.body,
+        attempts: 0,
+        attempts_max: attemptsMax(webhook.retry_policy),
+        response_code: null,
+        response_time_ms: null,
+        next_attempt_at: now,
+        created_at: now,
+        ended_at: null,
+      };
+      const job = { tenant: webhook.workspace_id, key: webhook.id, ref: delivery.id };
+      const placements = [runner.place(DELIVERY_JOB, job, delivery)];
+      try {
+        await store.insert(delivery, placements[0]!.row);
+      } catch (error) {
+        runner.dropped(placements);
+        throw error;
+      }
+      runner.committed(placements);
+      const { body, ...rest } = delivery;
+      const nothingYet = { attempted_at: null, error_class: null };
+      return presentEntry({ ...rest, ...nothingYet, payload_size: Buffer.byteLength(body) });
+    },
+  };
+
+  // A filtered or paused delivery was never written out.
+  async function bytesOf(webhook: SubscriptionRow, delivery: DeliveryRow): Promise<string> {
+    const event = await store.event(delivery.event_id);
+    if (!event) throw conflict("The event is not kept any more.");
+    return envelope(
+      { kind: event.kind, at: event.created_at, data: JSON.parse(event.data), text: event.data },
+      webhook,
+    );
+  }
+}
+
+const presentEntry = (row: LogRow) => ({
+  id: row.id,
+  delivery_id: row.id,
+  event_id: row.event_id,
+  timestamp: iso(row.attempted_at ?? row.created_at),
+  event: row.kind,
+  status: row.state,
+  reason: row.reason,
+  response_code: row.response_code,
+  response_time_ms: row.response_time_ms,
+  error_class: row.error_class,
+  attempts: row.attempts,
+  attempts_max: row.attempts_max,
+  next_attempt_at: isoOrNull(row.next_attempt_at),
+  payload_size: row.payload_size,
+  created_at: iso(row.created_at),
+});
+
+const presentAttempt = (row: AttemptRow) => ({
+  number: row.number,
+  timestamp: iso(row.started_at),
+  response_code: row.response_code,
+  response_time_ms: row.response_time_ms,
+  response_excerpt: row.response_excerpt,
+  error_class: row.error_class,
+  error: row.error,
+});
+
+/** Nearest rank. */
+const percentile = (sorted: number[], rank: number): number | null =>
+  sorted[Math.max(0, Math.ceil(sorted.length * rank) - 1)] ?? null;

@@ -1,0 +1,91 @@
+import { Elysia } from "elysia";
+import { accepted, created, noContent } from "../http/answers.ts";
+import { page } from "../http/page.ts";
+import { policies } from "../http/policy.ts";
+import type { Deliveries } from "./deliveries.ts";
+import { CreateWebhook, ListLogs, ListWebhooks, TestWebhook, UpdateWebhook } from "./schema.ts";
+import type { Webhooks } from "./service.ts";
+import type { TestSend } from "./test-send.ts";
+
+const tags = ["webhooks"];
+const about = (summary: string) => ({ policy: "key" as const, detail: { summary, tags } });
+
+/** Interface 4.5; mounted under /api/v1 whatever the deployment. */
+export const webhookRoutes = ({
+  webhooks,
+  deliveries,
+  testSend,
+}: {
+  webhooks: Webhooks;
+  deliveries: Deliveries;
+  testSend: TestSend;
+}) =>
+  new Elysia({ name: "webhooks.routes" })
+    .use(policies)
+    .post("/webhooks", async ({ caller, body, set }) => created(set, await webhooks.create(caller, body)), {
+      ...about("Create a webhook; the answer shows its signing secret"),
+      body: CreateWebhook,
+    })
+    .get(
+      "/webhooks",
+      async ({ caller, query, request, set }) => ({
+        webhooks: page(set, request, await webhooks.list(caller, query)),
+      }),
+      { ...about("List the webhooks of the project"), query: ListWebhooks },
+    )
+    .get("/webhooks/:id", ({ caller, params }) => webhooks.get(caller, params.id), about("Read a webhook"))
+    .put("/webhooks/:id", ({ caller, params, body }) => webhooks.update(caller, params.id, body), {
+      ...about("Change a webhook"),
+      body: UpdateWebhook,
+    })
+    .delete(
+      "/webhooks/:id",
+      async ({ caller, params, set }) => noContent(set, await webhooks.remove(caller, params.id)),
+      about("Delete a webhook; what is under way to it is cancelled"),
+    )
+    .get(
+      "/webhooks/:id/secret",
+      ({ caller, params }) => webhooks.secret(caller, params.id),
+      about("Show the signing secret"),
+    )
+    .post(
+      "/webhooks/:id/pause",
+      ({ caller, params }) => webhooks.pause(caller, params.id),
+      about("Stop sending; events go on being recorded"),
+    )
+    .post(
+      "/webhooks/:id/resume",
+      ({ caller, params }) => webhooks.resume(caller, params.id),
+      about("Send again"),
+    )
+    .post("/webhooks/:id/test", ({ caller, params, body }) => testSend(caller, params.id, body), {
+      ...about("Send a sample now and show both sides of it"),
+      body: TestWebhook,
+    })
+    .get("/webhooks/:id/logs", ({ caller, params, query }) => deliveries.logs(caller, params.id, query), {
+      ...about("List deliveries, newest first"),
+      query: ListLogs,
+    })
+    .get(
+      "/webhooks/:id/stats",
+      ({ caller, params }) => deliveries.stats(caller, params.id),
+      about("Read counts, success rate and response times"),
+    )
+    .get(
+      "/webhooks/:id/deliveries/:delivery_id",
+      ({ caller, params }) => deliveries.get(caller, params.id, params.delivery_id),
+      about("Read a delivery with its payload and every attempt"),
+    )
+    .post(
+      "/webhooks/:id/deliveries/:delivery_id/redeliver",
+      async ({ caller, params, set }) =>
+        accepted(set, await deliveries.redeliver(caller, params.id, params.delivery_id)),
+      about("Send a delivery's event once more"),
+    );
+
+/** Interface 5.3.4: where deliveries come from, for allow-lists; what the operator configured. */
+export const egressIpRoutes = ({ egress_ips }: { egress_ips: string[] }) =>
+  new Elysia({ name: "webhooks.egress-ips" }).use(policies).get("/egress-ips", () => ({ egress_ips }), {
+    policy: "public",
+    detail: { summary: "List the addresses that deliveries come from", tags },
+  });

@@ -1,0 +1,23 @@
+import type { Vault } from "../lib/vault.ts";
+import type { Authentication } from "./authentication.ts";
+
+type Sealed = { id: string; secret: string; authentication: string | null; headers: string | null };
+type Opened = { secret: string; authentication?: Authentication; headers?: Record<string, string> };
+type Field = keyof Opened;
+
+const place = (id: string, field: Field): string => `subscriptions.${field}:${id}`;
+
+export const sealText = (vault: Vault, id: string, field: Field, text: string): string =>
+  vault.seal(text, place(id, field));
+
+/** What a delivery carries besides its body, out of the sealed columns of a subscription. */
+export function openSubscription(vault: Vault, row: Sealed): Opened {
+  const open = (field: "authentication" | "headers") => {
+    const sealed = row[field];
+    return sealed === null ? undefined : JSON.parse(vault.open(sealed, place(row.id, field)));
+  };
+  return { secret: openSecret(vault, row), authentication: open("authentication"), headers: open("headers") };
+}
+
+export const openSecret = (vault: Vault, row: Pick<Sealed, "id" | "secret">): string =>
+  vault.open(row.secret, place(row.id, "secret"));

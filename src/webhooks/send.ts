@@ -1,0 +1,97 @@
+import { type Egress, EgressError, type EgressErrorClass } from "../egress/egress.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Vault } from "../lib/vault.ts";
+import { authenticationHeaders } from "./authentication.ts";
+import { parseRetryAfter } from "./retry-schedule.ts";
+import { openSubscription } from "./sealed.ts";
+import { signatureHeaders } from "./signature.ts";
+import type { DeliveryTarget } from "./store.ts";
+
+export type Sender = { egress: Pick<Egress, "request">; vault: Vault; clock: Clock; version: string };
+
+/** One attempt's content. `id` is the event's: the same on every attempt and redelivery. */
+export type Outgoing = { id: string; body: string; attempt: number; hop: number };
+
+export type Answered = {
+  started_at: number;
+  response_code: number | null;
+  response_time_ms: number;
+  response_excerpt: string | null;
+  /** Set when there was no answer. */
+  error_class: EgressErrorClass | null;
+  /** Set for everything but 2xx. */
+  error: string | null;
+  retry_after_ms?: number;
+};
+
+/** Interface 6.3.5: a receiver has this long in all, body included. */
+export const ATTEMPT_MS = 30_000;
+// Read to the end up to here, so that the connection can be used again; longer answers cost theirs.
+const LONGEST_ANSWER = 64 * 1_024;
+const EXCERPT_BYTES = 2 * 1_024;
+
+/** All headers of an attempt, the subscription's own first: none of them can displace ours. */
+export function deliveryHeaders(
+  { vault, clock, version }: Pick<Sender, "vault" | "clock" | "version">,
+  target: Pick<DeliveryTarget, "id" | "secret" | "authentication" | "headers">,
+  { id, body, attempt, hop }: Outgoing,
+): Record<string, string> {
+  const { secret, authentication, headers } = openSubscription(vault, target);
+  return {
+    ...headers,
+    ...authenticationHeaders(authentication),
+    "Content-Type": "application/json",
+    "User-Agent": `Errand/${version}`,
+    ...signatureHeaders(secret, { id, at: clock.now(), body }),
+    "X-Service-Attempt": String(attempt),
+    "X-Service-Hop": String(hop),
+  };
+}
+
+/** Sends once. Throws only when the attempt was given up by `signal`. */
+export async function sendOnce(
+  { egress, clock }: Pick<Sender, "egress" | "clock">,
+  request: {
+    url: string;
+    headers: Record<string, string>;
+    body: string;
+    timeoutMs: number;
+    signal?: AbortSignal;
+  },
+): Promise<Answered> {
+  const started_at = clock.now();
+  const started = performance.now();
+  try {
+    const answer = await egress.request({ method: "POST", ...request, maxBytes: LONGEST_ANSWER });
+    return {
+      started_at,
+      response_code: answer.status,
+      response_time_ms: Math.round(answer.durationMs),
+      response_excerpt: excerptOf(answer.body),
+      error_class: null,
+      error: refusalOf(answer.status, answer.headers["location"]),
+      retry_after_ms: parseRetryAfter(answer.headers["retry-after"], started_at),
+    };
+  } catch (error) {
+    if (!(error instanceof EgressError) || error.class === "aborted") throw error;
+    return {
+      started_at,
+      response_code: null,
+      response_time_ms: Math.round(performance.now() - started),
+      response_excerpt: null,
+      error_class: error.class,
+      error: error.message,
+    };
+  }
+}
+
+function refusalOf(status: number, location: string | undefined): string | null {
+  if (status >= 200 && status < 300) return null;
+  const moved = status >= 300 && status < 400 && location ? ` and points to ${location.slice(0, 200)}` : "";
+  return `the receiver answered ${status}${moved}`;
+}
+
+function excerptOf(body: Uint8Array): string | null {
+  if (body.length === 0) return null;
+  return new TextDecoder().decode(body.subarray(0, EXCERPT_BYTES)).replaceAll("\u0000", "\ufffd");
+}

@@ -1,0 +1,168 @@
+import type { Egress } from "../egress/egress.ts";
+import type { EventPattern } from "../events/schema.ts";
+import type { Caller } from "../keys/schema.ts";
+import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
+import { type Fault, forbidden, invalid, notFound } from "../lib/errors.ts";
+import { isUuid, newId } from "../lib/ids.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { Vault } from "../lib/vault.ts";
+import { publicAuthentication } from "./authentication.ts";
+import { type CreateWebhook, type ListWebhooks, type UpdateWebhook, webhookFaults } from "./schema.ts";
+import { openSecret, openSubscription, sealText } from "./sealed.ts";
+import { newSecret } from "./signature.ts";
+import type { SubscriptionPatch, SubscriptionRow, SubscriptionStore } from "./store.ts";
+
+/** Interface 2.5 and design 3; secrets are write-only, `headers` are told by name. */
+export type Webhook = ReturnType<ReturnType<typeof presenter>>;
+
+export type Webhooks = ReturnType<typeof createWebhooks>;
+
+/** The subscriptions of outgoing webhooks: whom to tell, of what, and how. Throws AppError. */
+export function createWebhooks(deps: {
+  store: SubscriptionStore;
+  egress: Pick<Egress, "check">;
+  vault: Vault;
+  clock: Clock;
+}) {
+  const { store, egress, vault, clock } = deps;
+  const present = presenter(vault);
+
+  async function inScope(caller: Caller, id: string): Promise<SubscriptionRow> {
+    const row = isUuid(id) ? await store.get(id) : undefined;
+    if (!row) throw notFound("webhook", id);
+    if (row.project_id !== caller.project_id) throw forbidden("This key cannot reach that webhook.");
+    return row;
+  }
+
+  async function change(id: string, patch: SubscriptionPatch): Promise<Webhook> {
+    const row = await store.update(id, { ...patch, updated_at: clock.now() });
+    if (!row) throw notFound("webhook", id);
+    return present(row);
+  }
+
+  function check(body: UpdateWebhook): void {
+    const url = body.url === undefined ? undefined : egress.check(body.url);
+    const faults: Fault[] = [...(url ? [url] : []), ...webhookFaults(body)];
+    if (faults.length > 0) throw invalid(faults);
+  }
+
+  return {
+    inScope,
+
+    /** The answer alone carries `secret` unasked; `secret()` shows it again. */
+    async create(caller: Caller, body: CreateWebhook): Promise<Webhook & { secret: string }> {
+      check(body);
+      const id = newId();
+      const secret = newSecret();
+      const row: SubscriptionRow = {
+        id,
+        workspace_id: caller.workspace_id,
+        project_id: caller.project_id,
+        name: body.name ?? new URL(body.url).host,
+        url: body.url,
+        events: body.events as EventPattern[],
+        status: "active",
+        status_reason: null,
+        secret: sealText(vault, id, "secret", secret),
+        authentication: null,
+        headers: null,
+        retry_policy: null,
+        conditions: null,
+        filters: null,
+        batch_settings: null,
+        total_deliveries: 0,
+        successful_deliveries: 0,
+        failed_deliveries: 0,
+        last_delivery_at: null,
+        created_at: clock.now(),
+        updated_at: null,
+        ...patchOf(vault, id, body),
+      };
+      await store.create(row);
+      return { ...present(row), secret };
+    },
+
+    async list(caller: Caller, { limit, offset }: ListWebhooks) {
+      const { items, total } = await store.list(caller.project_id, { limit, offset });
+      return { items: items.map(present), total, limit, offset };
+    },
+
+    async get(caller: Caller, id: string): Promise<Webhook> {
+      return present(await inScope(caller, id));
+    },
+
+    /** Replaces the fields given; null clears an optional one. */
+    async update(caller: Caller, id: string, body: UpdateWebhook): Promise<Webhook> {
+      await inScope(caller, id);
+      check(body);
+      return change(id, patchOf(vault, id, body));
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      await inScope(caller, id);
+      if (!(await store.remove(id))) throw notFound("webhook", id);
+    },
+
+    async secret(caller: Caller, id: string): Promise<{ secret: string }> {
+      return { secret: openSecret(vault, await inScope(caller, id)) };
+    },
+
+    /** Events go on being recorded for it, and nothing is sent. */
+    async pause(caller: Caller, id: string): Promise<Webhook> {
+      const row = await inScope(caller, id);
+      if (row.status === "paused") return present(row); // the first reason stands
+      return change(id, { status: "paused", status_reason: "paused by a key holder" });
+    },
+
+    async resume(caller: Caller, id: string): Promise<Webhook> {
+      const row = await inScope(caller, id);
+      if (row.status === "active") return present(row);
+      return change(id, { status: "active", status_reason: null });
+    },
+  };
+}
+
+/** The columns a body sets; what it does not name stays as it is. */
+function patchOf(vault: Vault, id: string, body: UpdateWebhook): SubscriptionPatch {
+  const patch: SubscriptionPatch = {};
+  if (body.name !== undefined) patch.name = body.name;
+  if (body.url !== undefined) patch.url = body.url;
+  if (body.events !== undefined) patch.events = body.events as EventPattern[];
+  for (const field of ["authentication", "headers"] as const) {
+    const value = body[field];
+    if (value !== undefined) patch[field] = value && sealText(vault, id, field, JSON.stringify(value));
+  }
+  if (body.retry_policy !== undefined) patch.retry_policy = body.retry_policy;
+  if (body.conditions !== undefined) patch.conditions = body.conditions as JsonObject | null;
+  if (body.filters !== undefined) patch.filters = body.filters;
+  if (body.batch_settings !== undefined) patch.batch_settings = body.batch_settings;
+  return patch;
+}
+
+const presenter = (vault: Vault) => (row: SubscriptionRow) => {
+  const { authentication, headers } = openSubscription(vault, row);
+  return {
+    id: row.id,
+    workspace_id: row.workspace_id,
+    project_id: row.project_id,
+    name: row.name,
+    url: row.url,
+    events: row.events,
+    status: row.status,
+    status_reason: row.status_reason,
+    authentication: publicAuthentication(authentication),
+    header_names: Object.keys(headers ?? {}),
+    retry_policy: row.retry_policy,
+    conditions: row.conditions,
+    filters: row.filters,
+    batch_settings: row.batch_settings,
+    created_at: iso(row.created_at),
+    updated_at: isoOrNull(row.updated_at),
+    last_delivery: isoOrNull(row.last_delivery_at),
+    delivery_stats: {
+      total_deliveries: row.total_deliveries,
+      successful_deliveries: row.successful_deliveries,
+      failed_deliveries: row.failed_deliveries,
+    },
+  };
+};

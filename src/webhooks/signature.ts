@@ -1,0 +1,64 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+
+const PREFIX = "whsec_";
+const SECRET_BYTES = 32;
+const TOLERANCE_SECONDS = 300;
+
+/** A fresh subscription secret: `whsec_` and the base64 of 32 random bytes. */
+export const newSecret = (): string => PREFIX + randomBytes(SECRET_BYTES).toString("base64");
+
+/**
+ * Signs one attempt both ways with the one secret:
+ *
+ * - `X-Service-Signature` (interface 5.3): keyed with the secret as it is shown, over the body.
+ * - Standard Webhooks 1.0: keyed with the bytes behind `whsec_`, over `id.timestamp.body`. `id` is the
+ *   event's, the same on every attempt; the timestamp is the attempt's, in seconds.
+ */
+export function signatureHeaders(
+  secret: string,
+  { id, at, body }: { id: string; at: number; body: string },
+): Record<string, string> {
+  const timestamp = String(Math.floor(at / 1_000));
+  return {
+    "X-Service-Signature": serviceSignature(secret, body),
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": `v1,${standardMac(secret, `${id}.${timestamp}.`, body)}`,
+  };
+}
+
+/** Interface 5.3: `sha256=` and the lowercase hex digest. */
+export const serviceSignature = (secret: string, body: string | Uint8Array): string =>
+  `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+
+const standardMac = (secret: string, head: string, body: string | Uint8Array): string =>
+  createHmac("sha256", Buffer.from(secret.slice(PREFIX.length), "base64"))
+    .update(head)
+    .update(body)
+    .digest("base64");
+
+/**
+ * What a receiver does: true when every signature that is present is right and at least one is.
+ * `headers` by lowercase name; `now` in epoch milliseconds.
+ */
+export function verifyDelivery(
+  secret: string,
+  headers: Record<string, string | undefined>,
+  body: string | Uint8Array,
+  now: number,
+): boolean {
+  const service = headers["x-service-signature"];
+  const standard = headers["webhook-signature"];
+  if (service !== undefined && !same(service, serviceSignature(secret, body))) return false;
+  if (standard === undefined) return service !== undefined;
+  const id = headers["webhook-id"] ?? "";
+  const timestamp = headers["webhook-timestamp"] ?? "";
+  const age = Math.abs(now / 1_000 - Number(timestamp));
+  if (!/^\d{1,12}$/.test(timestamp) || age > TOLERANCE_SECONDS) return false;
+  const expected = `v1,${standardMac(secret, `${id}.${timestamp}.`, body)}`;
+  return standard.split(" ").some((each) => same(each, expected));
+}
+
+// Digests have one length, which timingSafeEqual insists on.
+const same = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b));
+const digest = (text: string) => createHash("sha256").update(text).digest();

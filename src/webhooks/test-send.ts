@@ -1,0 +1,60 @@
+import { envelope } from "../events/envelope.ts";
+import { EVENT_KINDS, type EventKind, matches } from "../events/schema.ts";
+import type { Caller } from "../keys/schema.ts";
+import { newId } from "../lib/ids.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { evaluate } from "./conditions.ts";
+import { sampleData } from "./samples.ts";
+import type { TestWebhook } from "./schema.ts";
+import { deliveryHeaders, type Sender, sendOnce } from "./send.ts";
+import type { SubscriptionRow } from "./store.ts";
+
+// Shorter than a delivery's: somebody waits for the answer, and servers in between give up at 30 s.
+const TEST_MS = 10_000;
+
+export type TestSend = ReturnType<typeof createTestSend>;
+
+/**
+ * Sends a sample to a webhook at once, whatever its status, and tells both sides of it. Counts nowhere
+ * and is never retried. Conditions do not hold it back; the answer says what they would have done.
+ */
+export function createTestSend(
+  deps: Sender & { inScope: (caller: Caller, webhook_id: string) => Promise<SubscriptionRow> },
+) {
+  return async (caller: Caller, webhook_id: string, { event, test_data }: TestWebhook) => {
+    const webhook = await deps.inScope(caller, webhook_id);
+    const kind = (event as EventKind | undefined) ?? firstKind(webhook);
+    const at = deps.clock.now();
+    const data = { ...sampleData(kind, at), ...(test_data as JsonObject | undefined), test: true };
+    const body = envelope({ kind, at, data }, webhook);
+    const outgoing = { id: newId(), body, attempt: 1, hop: 1 };
+    const headers = { ...deliveryHeaders(deps, webhook, outgoing), "X-Service-Test": "true" };
+    const request = { url: webhook.url, headers, body };
+    const { retry_after_ms: _, ...received } = await sendOnce(deps, { ...request, timeoutMs: TEST_MS });
+    const verdict = webhook.conditions ? evaluate(webhook.conditions, data) : { holds: true as const };
+    return {
+      success: received.error === null,
+      webhook_id,
+      event: kind,
+      sent: { method: "POST", ...request, headers: withoutSecrets(headers) },
+      received: {
+        response_code: received.response_code,
+        response_time_ms: received.response_time_ms,
+        response_excerpt: received.response_excerpt,
+        error_class: received.error_class,
+        error: received.error,
+      },
+      conditions: { hold: verdict.holds, reason: verdict.holds ? null : verdict.reason },
+    };
+  };
+}
+
+const firstKind = ({ events }: SubscriptionRow): EventKind =>
+  EVENT_KINDS.find((kind) => events.some((pattern) => matches(pattern, kind))) ??
+  "workflow.execution.completed";
+
+const OURS = /^(content-type|user-agent|webhook-.*|x-service-.*)$/i;
+
+// What the subscription's owner set may be a credential, and those are write-only.
+const withoutSecrets = (headers: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, OURS.test(name) ? value : "***"]));

@@ -1,0 +1,11 @@
+import { expect, test } from "bun:test";
+import { isClean, killRounds } from "../../scripts/faults/kill9.ts";
+
+// The short form of `scripts/faults/kill9 --rounds 1000`.
+test("twenty kills under load lose and double nothing, and each restart answers within a second", async () => {
+  const report = await killRounds({ rounds: 20, seed: 1 });
+  expect(report).toMatchObject({ lost: 0, unfinished: 0, doubled: 0, undelivered: 0, integrity: "ok" });
+  expect(isClean(report)).toBe(true);
+  expect(report.acknowledged).toBeGreaterThan(100);
+  expect(report.restart_ms.max).toBeLessThan(1_000);
+}, 120_000);

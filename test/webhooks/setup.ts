@@ -1,0 +1,137 @@
+import { createEgress } from "../../src/egress/egress.ts";
+import { createEvents, type NewEvent } from "../../src/events/service.ts";
+import { createRunner } from "../../src/jobs/runner.ts";
+import type { Caller } from "../../src/keys/schema.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { openVault } from "../../src/lib/vault.ts";
+import { sqliteDeliveries } from "../../src/storage/sqlite/deliveries.ts";
+import { insertOutbox, sqliteEvents } from "../../src/storage/sqlite/events.ts";
+import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
+import { sqliteSubscriptions } from "../../src/storage/sqlite/subscriptions.ts";
+import { createDeliveries } from "../../src/webhooks/deliveries.ts";
+import { deliveryAttempt } from "../../src/webhooks/jobs.ts";
+import type { CreateWebhook } from "../../src/webhooks/schema.ts";
+import { createWebhooks } from "../../src/webhooks/service.ts";
+import { createTestSend } from "../../src/webhooks/test-send.ts";
+import { settled, TestClock } from "../helpers/clock.ts";
+import { memoryStorage } from "../helpers/storage.ts";
+
+export type Got = { at: number; headers: Record<string, string>; body: string };
+type Answer = (got: Got, number: number) => Response | Promise<Response>;
+
+/** A receiver on loopback; `got` is what reached it, in order. */
+export function receiver(answer: Answer = () => new Response("thanks")) {
+  const got: Got[] = [];
+  const waiting: (() => void)[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const each = { at: Date.now(), headers: request.headers.toJSON(), body: await request.text() };
+      got.push(each);
+      for (const wake of waiting.splice(0)) wake();
+      return answer(each, got.length);
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}/hook`,
+    got,
+    /** Resolves once `count` requests have arrived. */
+    async arrived(count: number): Promise<void> {
+      while (got.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+    close: () => void server.stop(true),
+  };
+}
+
+const SWEEP_MS = 2_000;
+
+/** Passes hours in one step: the runner looks for due work every 2 s, and only the last look matters here. */
+class LeapingClock extends TestClock {
+  #leapt = 0;
+
+  override now(): number {
+    return super.now() + this.#leapt;
+  }
+
+  override async advance(ms: number): Promise<void> {
+    const leap = Math.max(0, ms - SWEEP_MS);
+    this.#leapt += leap;
+    await super.advance(ms - leap);
+  }
+}
+
+const vault = openVault({ secret_key: Buffer.alloc(32, 7).toString("base64"), data: "." });
+
+/** The whole way of an event to a receiver, over real SQLite, the real runner and real HTTP. */
+export async function setup(options: { storage?: ReturnType<typeof memoryStorage>; allow?: string[] } = {}) {
+  const storage = options.storage ?? memoryStorage();
+  const clock = new LeapingClock();
+  const caller: Caller = { key_id: newId(), workspace_id: newId(), project_id: newId() };
+  const egress = createEgress({ allow: options.allow ?? ["loopback"] });
+  const problems: unknown[] = [];
+  const runner = createRunner({
+    store: sqliteJobs(storage),
+    clock,
+    report: (message, fields) => problems.push([message, fields]),
+  });
+  const store = sqliteDeliveries(storage);
+  const sender = { egress, vault, clock, version: "1.2.3" };
+  const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock });
+  const { inScope } = webhooks;
+  const deliveries = createDeliveries({ store, inScope, runner, clock });
+  const testSend = createTestSend({ ...sender, inScope });
+  const events = createEvents({ store: sqliteEvents(storage), runner });
+  const job = deliveryAttempt({ ...sender, store, random: () => 0 });
+  runner.register(job);
+  const recovery = await runner.start();
+
+  const subscribe = (more: Partial<CreateWebhook> & { url: string }, by = caller) =>
+    webhooks.create(by, { events: ["*"], ...more });
+
+  const anEvent = (more: Partial<NewEvent> = {}): NewEvent => ({
+    kind: "workflow.execution.completed",
+    subject_id: "x1",
+    data: { status: "success", score: 3 },
+    at: clock.now(),
+    ...more,
+  });
+
+  /** Plans, stores and starts, as the features that emit events do. */
+  async function emit(more: Partial<NewEvent> = {}, hop = 0) {
+    const planned = await events.plan(caller, [anEvent(more)], hop);
+    insertOutbox(storage.reader, planned.outbox);
+    runner.committed(planned.placements);
+    return planned.outbox[0]?.deliveries ?? [];
+  }
+
+  /** Waits, in real time, until nothing is under way. */
+  async function idle() {
+    do await settled();
+    while (runner.inFlight().deliveries > 0);
+    await settled();
+  }
+
+  const close = () => egress.close();
+  return {
+    ...{
+      storage,
+      clock,
+      caller,
+      runner,
+      store,
+      webhooks,
+      deliveries,
+      testSend,
+      events,
+      job,
+      vault,
+      problems,
+      recovery,
+    },
+    ...{ subscribe, anEvent, emit, idle, close },
+  };
+}
+
+export const lastLog = async (world: Awaited<ReturnType<typeof setup>>, id: string) =>
+  (await world.deliveries.logs(world.caller, id, { limit: 1, offset: 0 })).logs[0];
