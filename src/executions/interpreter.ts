@@ -3,16 +3,10 @@ import type { Json, JsonObject } from "../lib/json.ts";
 import { renderDeep, TemplateError } from "../lib/template.ts";
 import { nodeType } from "../nodes/index.ts";
 import { NodeError, type NodeServices, type NodeType } from "../nodes/node.ts";
+import type { Node } from "../workflows/schema.ts";
 import { isTruthy, retryDelay, retryPolicy, type StepOptions, splitOptions } from "./options.ts";
 import type { ExecutionError } from "./schema.ts";
 import type { ExecutionRow, Spent, StepRow } from "./store.ts";
-
-export type Node = {
-  node_type_name: string;
-  name: string;
-  input_config: Record<string, unknown>;
-  output_mapping?: JsonObject | null;
-};
 
 export type Program = { nodes: Node[]; output_mapping: JsonObject };
 
@@ -74,7 +68,7 @@ export async function interpret(run: Run): Promise<Outcome> {
   }
   if (Object.keys(run.program.output_mapping).length === 0) return { kind: "success", output: last };
   try {
-    return { kind: "success", output: await renderDeep(run.program.output_mapping, scope) };
+    return { kind: "success", output: renderDeep(run.program.output_mapping, scope) };
   } catch (error) {
     return { kind: "failed", error: { ...toError(error), node: null } };
   }
@@ -130,11 +124,11 @@ async function runNode(run: Run, node: Node, position: string, seq: number, scop
   };
   try {
     if (!type) throw new NodeError("UNKNOWN_NODE_TYPE", `This Errand has no node type ${node.node_type_name}.`);
-    if (options.run_if !== undefined && !isTruthy(await renderDeep(options.run_if, scope))) {
+    if (options.run_if !== undefined && !isTruthy(renderDeep(options.run_if, scope))) {
       return end(run, step, "skipped", null, false);
     }
     if (options.pinned_output !== undefined) return end(run, step, "success", options.pinned_output, false);
-    const input = await renderDeep(config, scope);
+    const input = renderDeep(config, scope);
     step.input = JSON.stringify(input);
     step.attempts++;
     if (type.effect !== "none") {
@@ -144,7 +138,7 @@ async function runNode(run: Run, node: Node, position: string, seq: number, scop
       if (!(await run.journal.mark({ ...step }, options.on_unknown === "fail"))) return { kind: "lost" };
     }
     const output = await callNode(run, type, input, position, options);
-    const value = node.output_mapping ? await renderDeep(node.output_mapping, { ...scope, output }) : output;
+    const value = node.output_mapping ? renderDeep(node.output_mapping as JsonObject, { ...scope, output }) : output;
     return end(run, step, "success", value, type.effect !== "none");
   } catch (error) {
     if (run.signal.aborted) return { kind: "lost" };

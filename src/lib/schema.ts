@@ -1,6 +1,7 @@
 import type { Static, TSchema } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
-import { describe, type Fault } from "./errors.ts";
+import type { Fault } from "./errors.ts";
+import { toFaults } from "./schema-faults.ts";
 
 /**
  * A typebox 1.x schema as a Standard Schema, the form Elysia 1.4 takes from outside its own typebox.
@@ -18,19 +19,12 @@ export type Schema<T extends TSchema> = {
   };
 };
 
-const MOST_FAULTS = 20;
-
 function wrap<T extends TSchema>(schema: T, prepare?: (value: unknown) => unknown): Schema<T> {
   let compiled: Validator | undefined;
   const faults = (value: unknown): Fault[] => {
     compiled ??= Compile(schema) as unknown as Validator;
     if (compiled.Check(value)) return [];
-    const seen = new Map<string, Fault>();
-    for (const error of compiled.Errors(value) as unknown as SchemaError[]) {
-      for (const fault of toFaults(error, value)) if (!seen.has(fault.field)) seen.set(fault.field, fault);
-      if (seen.size >= MOST_FAULTS) break;
-    }
-    return [...seen.values()];
+    return toFaults(compiled.Errors(value), value);
   };
   return {
     schema,
@@ -77,70 +71,4 @@ function fromText(text: string, type: string | undefined): unknown {
   if (type === "integer" || type === "number") return /^-?\d{1,15}(\.\d+)?$/.test(text) ? Number(text) : text;
   if (type === "boolean") return text === "true" ? true : text === "false" ? false : text;
   return text;
-}
-
-type SchemaError = { keyword: string; instancePath: string; params: Record<string, unknown>; message: string };
-
-const dotted = (pointer: string) =>
-  pointer
-    .split("/")
-    .slice(1)
-    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
-    .join(".");
-
-function toFaults(error: SchemaError, root: unknown): Fault[] {
-  const at = dotted(error.instancePath);
-  const inside = (name: string) => (at ? `${at}.${name}` : name);
-  const params = error.params;
-  switch (error.keyword) {
-    case "required":
-      return (params["requiredProperties"] as string[]).map((name) => ({
-        field: inside(name),
-        expected: "a value",
-        received: "nothing",
-      }));
-    case "additionalProperties":
-      return []; // each such property is named by an error of its own
-    case "boolean":
-      return [{ field: at, expected: "no such property", received: describe(valueAt(root, error.instancePath)) }];
-    default:
-      return [{ field: at, expected: expectation(error), received: describe(valueAt(root, error.instancePath)) }];
-  }
-}
-
-function expectation({ keyword, params, message }: SchemaError): string {
-  const limit = String(params["limit"]);
-  switch (keyword) {
-    case "minLength":
-      return `at least ${limit} characters`;
-    case "maxLength":
-      return `at most ${limit} characters`;
-    case "minItems":
-      return `at least ${limit} items`;
-    case "maxItems":
-      return `at most ${limit} items`;
-    case "minimum":
-      return `${limit} or more`;
-    case "maximum":
-      return `${limit} or less`;
-    case "type":
-      return String(params["type"]);
-    case "enum":
-      return `one of ${(params["allowedValues"] as unknown[]).join(", ")}`;
-    case "const":
-      return JSON.stringify(params["allowedValue"]);
-    case "format":
-      return String(params["format"]);
-    default:
-      return message.replace(/^must (be )?/, "");
-  }
-}
-
-function valueAt(root: unknown, pointer: string): unknown {
-  let at = root;
-  for (const part of pointer.split("/").slice(1)) {
-    if (typeof at !== "object" || at === null) return undefined;
-    at = (at as Record<string, unknown>)[part.replaceAll("~1", "/").replaceAll("~0", "~")];
-  }
-  return at;
 }

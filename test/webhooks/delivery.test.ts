@@ -65,7 +65,7 @@ describe("a delivery that the receiver takes", () => {
 
   test("is accepted by the official library", async () => {
     const world = await setup();
-    world.clock.advance(Date.now() - world.clock.now()); // the library checks the time
+    await world.clock.advance(Date.now() - world.clock.now()); // the library checks the time
     const { url, got } = receiver();
     const { secret } = await world.subscribe({ url });
     await world.emit();

@@ -7,6 +7,7 @@ import { keyWrites } from "./keys.ts";
 import { probeWrites } from "./probe.ts";
 import { subscriptionWrites } from "./subscriptions.ts";
 import { vaultWrites } from "./vault.ts";
+import { workflowWrites } from "./workflows.ts";
 import { workspaceWrites } from "./workspaces.ts";
 
 /** Every write there is, by name: what the writer can be asked to do. One line per feature. */
@@ -20,5 +21,6 @@ export const operations = {
   ...probeWrites,
   ...subscriptionWrites,
   ...vaultWrites,
+  ...workflowWrites,
   ...workspaceWrites,
 };

@@ -1,0 +1,145 @@
+import Type, { type Static } from "typebox";
+import { json, query } from "../lib/schema.ts";
+
+// Interface 2.2 names some of these fields, design 3 decides the rest.
+
+const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+const id = Type.String({ minLength: 1, maxLength: 100 });
+const closed = { additionalProperties: false };
+
+const ModelConfig = Type.Object(
+  {
+    temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+    max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    reasoning_effort: Type.Optional(Type.Enum(["minimal", "low", "medium", "high"])),
+    fallback_models: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 5 })),
+  },
+  closed,
+);
+
+const Tool = Type.Object(
+  {
+    workflow_id: id,
+    description: Type.Optional(Type.String({ maxLength: 2_000 })),
+    run_behavior: Type.Optional(Type.Enum(["auto_run", "request_confirmation"])),
+    timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600 })),
+    input_config: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  },
+  closed,
+);
+const SubAgent = Type.Object({ agent_id: id, description: Type.Optional(Type.String({ maxLength: 2_000 })) }, closed);
+const Dataset = Type.Object(
+  {
+    dataset_id: id,
+    top_k: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
+    threshold: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  },
+  closed,
+);
+const Suggestion = Type.Object(
+  {
+    title: Type.String({ maxLength: 200 }),
+    label: Type.Optional(Type.String({ maxLength: 200 })),
+    action: Type.String({ maxLength: 2_000 }),
+  },
+  closed,
+);
+
+const fields = {
+  description: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
+  system_prompt: Type.Optional(orNull(Type.String({ maxLength: 100_000, description: "What the agent is told to be." }))),
+  visibility: Type.Optional(
+    Type.Enum(["private", "public"], { description: "public: the anonymous endpoints work for it." }),
+  ),
+  model: Type.Optional(
+    orNull(Type.String({ maxLength: 200, pattern: "^[a-z0-9_-]+/\\S+$", description: "provider/name; null: the configured default." })),
+  ),
+  model_config: Type.Optional(orNull(ModelConfig)),
+  tools: Type.Optional(orNull(Type.Array(Tool, { maxItems: 50 }))),
+  sub_agents: Type.Optional(orNull(Type.Array(SubAgent, { maxItems: 20 }))),
+  datasets: Type.Optional(orNull(Type.Array(Dataset, { maxItems: 20 }))),
+  mcp_servers: Type.Optional(orNull(Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 20 }))),
+  response_format: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
+  auto_generate_title: Type.Optional(Type.Boolean()),
+  welcome_message: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
+  suggested_messages: Type.Optional(orNull(Type.Array(Suggestion, { maxItems: 4 }))),
+  suggest_replies: Type.Optional(Type.Boolean()),
+  agent_metadata: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
+  recursion_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  attachment_config: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
+};
+const name = Type.String({ minLength: 1, maxLength: 200 });
+
+export const CreateAgent = json(Type.Object({ name, ...fields }, closed));
+export type CreateAgent = Static<typeof CreateAgent.schema>;
+
+/** Any subset of the fields of a create request; null puts a field back to its default. */
+export const UpdateAgent = json(Type.Object({ name: Type.Optional(name), ...fields }, closed));
+export type UpdateAgent = Static<typeof UpdateAgent.schema>;
+
+const scope = {
+  workspace_id: Type.String({ description: "The calling key's workspace." }),
+  project_id: Type.Optional(Type.String({ description: "The calling key's project, where given." })),
+};
+export const InWorkspace = query(Type.Object(scope));
+export type InWorkspace = Static<typeof InWorkspace.schema>;
+
+const paging = {
+  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
+  offset: Type.Integer({ minimum: 0, default: 0 }),
+};
+export const ListAgents = query(
+  Type.Object({
+    ...scope,
+    ...paging,
+    search_query: Type.Optional(Type.String({ maxLength: 100, description: "Part of the name or description." })),
+  }),
+);
+export type ListAgents = Static<typeof ListAgents.schema>;
+
+export const Paging = query(Type.Object(paging));
+export type Paging = Static<typeof Paging.schema>;
+
+/** The fields beside name, description and visibility, with their defaults; stored as one JSON object. */
+export const DEFAULT_SETTINGS = {
+  system_prompt: null as string | null,
+  model: null as string | null,
+  model_config: {} as Static<typeof ModelConfig>,
+  tools: [] as Static<typeof Tool>[],
+  sub_agents: [] as Static<typeof SubAgent>[],
+  datasets: [] as Static<typeof Dataset>[],
+  mcp_servers: [] as Record<string, unknown>[],
+  response_format: null as Record<string, unknown> | null,
+  auto_generate_title: true,
+  welcome_message: null as string | null,
+  suggested_messages: [] as Static<typeof Suggestion>[],
+  suggest_replies: false,
+  agent_metadata: {} as Record<string, unknown>,
+  recursion_limit: 25,
+  attachment_config: null as Record<string, unknown> | null,
+};
+export type AgentSettings = typeof DEFAULT_SETTINGS;
+
+export type Agent = AgentSettings & {
+  id: string;
+  workspace_id: string;
+  project_id: string;
+  name: string;
+  description: string;
+  visibility: "private" | "public";
+  created_at: string;
+  updated_at: string | null;
+};
+
+/** Interface 2.2: what everyone may know of a public agent, these eight fields and no other. */
+export const PUBLIC_FIELDS = [
+  "id",
+  "name",
+  "description",
+  "auto_generate_title",
+  "welcome_message",
+  "suggested_messages",
+  "agent_metadata",
+  "suggest_replies",
+] as const;
+export type PublicAgent = Pick<Agent, (typeof PUBLIC_FIELDS)[number]>;

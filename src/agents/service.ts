@@ -1,0 +1,160 @@
+import type { Caller } from "../keys/schema.ts";
+import { checkScope } from "../keys/scope.ts";
+import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
+import { forbidden, notFound } from "../lib/errors.ts";
+import { isUuid, newId } from "../lib/ids.ts";
+import {
+  type Agent,
+  type AgentSettings,
+  type CreateAgent,
+  DEFAULT_SETTINGS,
+  type InWorkspace,
+  type ListAgents,
+  PUBLIC_FIELDS,
+  type PublicAgent,
+  type UpdateAgent,
+} from "./schema.ts";
+import type { AgentRow, AgentStore } from "./store.ts";
+
+export type Agents = ReturnType<typeof createAgents>;
+
+/** What talking to an agent needs of it. */
+export type AgentTarget = AgentRow;
+
+type Belongs = (id: string, project_id: string) => Promise<"ok" | "foreign" | "missing">;
+
+/** Agents by key (interface 4.1), and what everyone may know of the public ones. */
+export function createAgents({
+  store,
+  workflows,
+  clock,
+}: {
+  store: AgentStore;
+  workflows: { belongs: Belongs };
+  clock: Clock;
+}) {
+  async function find(id: string): Promise<AgentRow> {
+    const agent = isUuid(id) ? await store.get(id) : undefined;
+    if (!agent) throw notFound("agent", id);
+    return agent;
+  }
+
+  async function inScope(caller: Caller, id: string): Promise<AgentRow> {
+    const agent = await find(id);
+    if (agent.project_id !== caller.project_id) throw forbidden("This key cannot reach that agent.");
+    return agent;
+  }
+
+  async function belongs(id: string, project_id: string): Promise<"ok" | "foreign" | "missing"> {
+    const agent = isUuid(id) ? await store.get(id) : undefined;
+    if (!agent) return "missing";
+    return agent.project_id === project_id ? "ok" : "foreign";
+  }
+
+  /** What an agent refers to must be of its own project (interface 2.2, 5.1). */
+  async function checkReferences({ project_id }: Caller, body: UpdateAgent): Promise<void> {
+    const check = async (what: string, id: string, ask: Belongs) => {
+      const found = await ask(id, project_id);
+      if (found === "missing") throw notFound(what, id);
+      if (found === "foreign") throw forbidden(`This key cannot reach that ${what}.`);
+    };
+    for (const { workflow_id } of body.tools ?? []) await check("workflow", workflow_id, workflows.belongs);
+    for (const { agent_id } of body.sub_agents ?? []) await check("agent", agent_id, belongs);
+    for (const { dataset_id } of body.datasets ?? []) throw notFound("dataset", dataset_id);
+  }
+
+  /** A public agent; a private one is not there for those without a key. */
+  async function publicTarget(id: string): Promise<AgentTarget> {
+    const agent = await find(id);
+    if (agent.visibility !== "public") throw notFound("agent", id);
+    return agent;
+  }
+
+  return {
+    inScope,
+    publicTarget,
+
+    async target(id: string): Promise<AgentTarget | undefined> {
+      return isUuid(id) ? store.get(id) : undefined;
+    },
+
+    async create(caller: Caller, scope: InWorkspace, body: CreateAgent): Promise<Agent> {
+      checkScope(caller, scope);
+      await checkReferences(caller, body);
+      const row: AgentRow = {
+        id: newId(),
+        workspace_id: caller.workspace_id,
+        project_id: caller.project_id,
+        name: body.name,
+        description: body.description ?? "",
+        visibility: body.visibility ?? "private",
+        settings: settingsOf(body, DEFAULT_SETTINGS),
+        version: 1,
+        created_at: clock.now(),
+        updated_at: null,
+      };
+      await store.create(row);
+      return present(row);
+    },
+
+    get: async (caller: Caller, id: string): Promise<Agent> => present(await inScope(caller, id)),
+
+    /** The caller's project, newest first. */
+    async list(caller: Caller, { workspace_id, project_id, search_query, ...page }: ListAgents) {
+      checkScope(caller, { workspace_id, project_id });
+      const { items, total } = await store.list(caller.project_id, { ...page, search: search_query });
+      return { items: items.map(present), total, ...page };
+    },
+
+    async update(caller: Caller, id: string, body: UpdateAgent): Promise<Agent> {
+      const row = await inScope(caller, id);
+      await checkReferences(caller, body);
+      const updated = await store.update({
+        ...row,
+        name: body.name ?? row.name,
+        description: body.description === undefined ? row.description : (body.description ?? ""),
+        visibility: body.visibility ?? row.visibility,
+        settings: settingsOf(body, row.settings),
+        version: row.version + 1,
+        updated_at: clock.now(),
+      });
+      if (!updated) throw notFound("agent", id);
+      return present(updated);
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      await inScope(caller, id);
+      await store.remove(id);
+    },
+
+    async publicInfo(id: string): Promise<PublicAgent> {
+      const agent = present(await publicTarget(id));
+      return Object.fromEntries(PUBLIC_FIELDS.map((field) => [field, agent[field]])) as PublicAgent;
+    },
+  };
+}
+
+/** Fields that are sent replace those before; null goes back to the default. */
+function settingsOf(body: UpdateAgent, before: AgentSettings): AgentSettings {
+  const settings: Record<string, unknown> = { ...before };
+  for (const field of Object.keys(DEFAULT_SETTINGS) as (keyof AgentSettings)[]) {
+    const sent = body[field];
+    if (sent !== undefined) settings[field] = sent ?? DEFAULT_SETTINGS[field];
+  }
+  return settings as AgentSettings;
+}
+
+function present({ settings, version: _, ...row }: AgentRow): Agent {
+  const { id, workspace_id, project_id, name, description, visibility } = row;
+  return {
+    id,
+    workspace_id,
+    project_id,
+    name,
+    description,
+    visibility,
+    ...settings,
+    created_at: iso(row.created_at),
+    updated_at: isoOrNull(row.updated_at),
+  };
+}

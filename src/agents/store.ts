@@ -1,0 +1,29 @@
+import type { AgentSettings } from "./schema.ts";
+
+export type AgentRow = {
+  id: string;
+  workspace_id: string;
+  project_id: string;
+  name: string;
+  description: string;
+  visibility: "private" | "public";
+  settings: AgentSettings;
+  /** Counts the updates; a turn says which it was made by. */
+  version: number;
+  created_at: number;
+  updated_at: number | null;
+};
+
+export type AgentStore = {
+  create(agent: AgentRow): Promise<void>;
+  update(agent: AgentRow): Promise<AgentRow | undefined>;
+  /** With its hook tokens; its conversations stay on record. */
+  remove(id: string): Promise<boolean>;
+  /** One prepared read: this is asked for every message. */
+  get(id: string): Promise<AgentRow | undefined>;
+  /** Newest first. */
+  list(
+    project_id: string,
+    page: { limit: number; offset: number; search?: string },
+  ): Promise<{ items: AgentRow[]; total: number }>;
+};

@@ -1,0 +1,170 @@
+import { Context, Liquid, type Template, toValue, toValueSync, Value } from "liquidjs";
+import { LRUCache } from "lru-cache";
+import type { Json } from "./json.ts";
+
+/**
+ * Templates as workflows and triggers use them: LiquidJS, strict.
+ *
+ * - A reference to nothing fails with its path named; `| default:` opts out.
+ * - A text that is one `{{ }}` and nothing else keeps the type of its value.
+ * - Only own properties are read, so neither a constructor nor a prototype is ever reached.
+ * - What was rendered is data: it is never parsed as a template again.
+ * - Only what is named in TAGS and FILTERS exists; times are UTC.
+ */
+export class TemplateError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "TemplateError";
+  }
+}
+
+export const LONGEST_TEMPLATE = 64 * 1024;
+const LONGEST_RESULT = 256 * 1024;
+// Rendering holds the event loop: what takes longer than this is not a text but a program.
+const LONGEST_RENDER_MS = 100;
+const MOST_MEMORY = 8 * 1024 * 1024;
+const MOST_CACHED_CHARACTERS = 4 * 1024 * 1024;
+
+// No include, render, layout, block: they read other templates. No increment, decrement: they write to the scope.
+const TAGS =
+  "assign break capture case comment continue cycle echo for if liquid raw tablerow unless #".split(" ");
+// Left out of Liquid's own: *_exp, which would run their argument, a text of data, as an expression; raw, which
+// would print an object as [object Object]; sample, which would give a repeated step another input.
+const FILTERS = [
+  "json jsonify date default base64 base64_encode base64_decode sha256 hmac_sha256",
+  "append prepend capitalize downcase upcase replace replace_first replace_last remove remove_first remove_last",
+  "strip lstrip rstrip strip_html strip_newlines squish normalize_whitespace newline_to_br slice split truncate",
+  "truncatewords number_of_words slugify escape escape_once xml_escape url_encode url_decode uri_escape cgi_escape",
+  "abs at_least at_most ceil divided_by floor minus modulo plus round times to_integer",
+  "compact concat first find find_index group_by has join last map pop push reject reverse shift size sort",
+  "sort_natural sum uniq unshift where array_to_sentence_string",
+].flatMap((line) => line.split(" "));
+
+const liquid = new Liquid({
+  strictVariables: true,
+  strictFilters: true,
+  ownPropertyOnly: true,
+  lenientIf: true,
+  // No file is ever read: the tags that would are taken out below, and this would find none.
+  templates: {},
+  relativeReference: false,
+  timezoneOffset: 0,
+  locale: "en-US",
+  parseLimit: LONGEST_TEMPLATE * 2,
+  renderLimit: LONGEST_RENDER_MS,
+  memoryLimit: MOST_MEMORY,
+  outputEscape: asText,
+});
+liquid.registerFilter("base64", (value: unknown) => Buffer.from(asText(value)).toString("base64"));
+for (const tag of Object.keys(liquid.tags)) if (!TAGS.includes(tag)) delete liquid.tags[tag];
+for (const filter of Object.keys(liquid.filters))
+  if (!FILTERS.includes(filter)) liquid.unregisterFilter(filter);
+
+/** Liquid reads on through null and answers null; to a workflow that is a hollow text nobody asked for. */
+class StrictContext extends Context {
+  override readProperty(holder: never, key: never): unknown {
+    return holder === null ? undefined : super.readProperty(holder, key);
+  }
+}
+
+function asText(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+type Parsed =
+  | { kind: "text"; text: string }
+  | { kind: "value"; value: Value }
+  | { kind: "template"; template: Template[] };
+
+// A text's parse depends on the text alone.
+const cache = new LRUCache<string, Parsed>({
+  maxSize: MOST_CACHED_CHARACTERS,
+  sizeCalculation: (_, text) => text.length + 1,
+});
+
+// One output and nothing around it. An inner "}}" could only stand inside a quoted string.
+const ONE_OUTPUT = /^\s*\{\{-?((?:"[^"]*"|'[^']*'|[^"'{}])*?)-?\}\}\s*$/;
+
+function parse(text: string): Parsed {
+  if (!text.includes("{{") && !text.includes("{%")) return { kind: "text", text };
+  const known = cache.get(text);
+  if (known) return known;
+  if (text.length > LONGEST_TEMPLATE)
+    throw new TemplateError(`a template is over ${LONGEST_TEMPLATE} characters`);
+  let parsed: Parsed;
+  try {
+    const single = ONE_OUTPUT.exec(text)?.[1]?.trim();
+    parsed = single
+      ? { kind: "value", value: new Value(single, liquid) }
+      : { kind: "template", template: liquid.parse(text) };
+    // `new Value` reads what it can and stops; the parser knows whether all of it was meant.
+    if (single) liquid.parse(text);
+  } catch (error) {
+    throw new TemplateError(wording(error));
+  }
+  cache.set(text, parsed);
+  return parsed;
+}
+
+/** Renders every text in `value`, keys apart; the rest is copied. Throws TemplateError. */
+export function renderDeep(value: Json, scope: Record<string, unknown>): Json {
+  if (typeof value === "string") return renderText(value, scope);
+  if (Array.isArray(value)) return value.map((item) => renderDeep(item, scope));
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, renderDeep(item, scope)]));
+  }
+  return value;
+}
+
+function renderText(text: string, scope: Record<string, unknown>): Json {
+  const parsed = parse(text);
+  if (parsed.kind === "text") return parsed.text;
+  try {
+    const context = new StrictContext(scope, liquid.options, { sync: true }, { liquid });
+    if (parsed.kind === "value") return asJson(toValue(toValueSync(parsed.value.value(context))));
+    const result = liquid.renderSync(parsed.template, context) as string;
+    if (result.length > LONGEST_RESULT)
+      throw new TemplateError(`a rendered text is over ${LONGEST_RESULT} characters`);
+    return result;
+  } catch (error) {
+    if (error instanceof TemplateError) throw error;
+    throw new TemplateError(wording(error));
+  }
+}
+
+// Filters may answer what JSON has no word for.
+function asJson(value: unknown): Json {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value !== "object") return String(value);
+  const text = JSON.stringify(value) ?? "null";
+  if (text.length > LONGEST_RESULT)
+    throw new TemplateError(`a rendered value is over ${LONGEST_RESULT} characters`);
+  return JSON.parse(text) as Json;
+}
+
+/** Paths of what the texts in `value` refer to from outside, such as `["greet", "text"]`. Throws TemplateError. */
+export function references(value: Json): string[][] {
+  if (typeof value === "string") {
+    if (parse(value).kind === "text") return [];
+    return liquid
+      .globalVariableSegmentsSync(value)
+      .map((segments) => segments.filter((segment) => !Array.isArray(segment)).map(String));
+  }
+  if (Array.isArray(value)) return value.flatMap(references);
+  if (typeof value === "object" && value !== null) return Object.values(value).flatMap(references);
+  return [];
+}
+
+/** True where rendering could change the text. */
+export const isTemplate = (text: string): boolean => parse(text).kind !== "text";
+
+// "undefined variable: greet.txt, line:1, col:4" and a source listing: the first half is for people.
+function wording(error: unknown): string {
+  const text = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
+  const plain = text.replace(/, line:\d+, col:\d+$/, "");
+  const missing = /^undefined variable: (.+)$/.exec(plain)?.[1];
+  return missing ? `{{ ${missing} }} refers to nothing` : plain;
+}

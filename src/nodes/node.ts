@@ -1,0 +1,73 @@
+import type { Static, TSchema } from "typebox";
+import type { Egress } from "../egress/egress.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Json } from "../lib/json.ts";
+import type { Schema } from "../lib/schema.ts";
+import { json } from "../lib/schema.ts";
+import type { Models } from "../models/model.ts";
+
+/** What a node may use of the world. */
+export type NodeServices = { egress: Egress; models: Models; clock: Clock };
+
+export type NodeRun = NodeServices & {
+  /** Aborted by cancellation, by the step's time limit and by a shutdown. */
+  signal: AbortSignal;
+  /** The same on every attempt of this step; to be sent with whatever has an effect elsewhere. */
+  idempotencyKey: string;
+  scope: { workspace_id: string; project_id: string };
+};
+
+export type NodeResult = { output: Json; tokens?: number; external_calls?: number };
+
+export type Retries = { max_attempts: number; delay_seconds: number; backoff_multiplier: number };
+
+export type NodeType<T extends TSchema = TSchema> = {
+  /** `node_type_name` in a workflow. */
+  name: string;
+  title: string;
+  description: string;
+  /**
+   * none: may be repeated freely. idempotent: repeating it with the same key changes nothing more.
+   * external: it does something elsewhere that a repeat might do twice.
+   */
+  effect: "none" | "idempotent" | "external";
+  /** `input_config` without `_options`, rendered. */
+  input: Schema<T>;
+  output: TSchema;
+  /** Where the workflow says nothing; without it a step has one attempt. */
+  retries?: Retries;
+  run(input: Static<T>, run: NodeRun): Promise<NodeResult>;
+};
+
+type Definition<T extends TSchema> = Omit<NodeType<T>, "input"> & { input: T };
+
+export function defineNode<T extends TSchema>(definition: Definition<T>): NodeType {
+  const input = json(definition.input);
+  return {
+    ...definition,
+    input,
+    async run(config: Static<T>, run: NodeRun) {
+      const fault = input.faults(config)[0];
+      if (fault) {
+        const { field, expected, received } = fault;
+        throw new NodeError("INVALID_CONFIG", `${field || "input_config"}: expected ${expected}, received ${received}`);
+      }
+      return definition.run(config, run);
+    },
+  } as unknown as NodeType;
+}
+
+/** Why a step failed, for people; `code` is stable. `retryable`: a later attempt could go better. */
+export class NodeError extends Error {
+  readonly retryable: boolean;
+
+  constructor(
+    readonly code: string,
+    message: string,
+    options: { retryable?: boolean } = {},
+  ) {
+    super(message);
+    this.name = "NodeError";
+    this.retryable = options.retryable ?? false;
+  }
+}

@@ -1,0 +1,50 @@
+import { Elysia } from "elysia";
+import { created, noContent } from "../http/answers.ts";
+import { page } from "../http/page.ts";
+import { policies } from "../http/policy.ts";
+import { CreateWorkflow, InWorkspace, ListWorkflows, UpdateWorkflow } from "./schema.ts";
+import type { Workflows } from "./service.ts";
+
+const tags = ["workflows"];
+
+/** Design 3, "Workflows". */
+export const workflowRoutes = ({ workflows }: { workflows: Workflows }) =>
+  new Elysia({ name: "workflows.routes" })
+    .use(policies)
+    .get("/node-types", () => workflows.nodeTypes(), {
+      policy: "public",
+      detail: { summary: "List the node types with their schemas", tags },
+    })
+    .get("/workflows/anonymous/:id", ({ params }) => workflows.publicInfo(params.id), {
+      policy: "anonymous",
+      detail: { summary: "Read a public workflow", tags },
+    })
+    .post("/workflows/validate", ({ body }) => workflows.validate(body), {
+      policy: "key",
+      body: CreateWorkflow,
+      detail: { summary: "Check a workflow without storing it", tags },
+    })
+    .post(
+      "/workflows",
+      async ({ caller, query, body, set }) => created(set, await workflows.create(caller, query, body)),
+      { policy: "key", query: InWorkspace, body: CreateWorkflow, detail: { summary: "Create a workflow", tags } },
+    )
+    .get(
+      "/workflows",
+      async ({ caller, query, request, set }) => page(set, request, await workflows.list(caller, query)),
+      { policy: "key", query: ListWorkflows, detail: { summary: "List the project's workflows", tags } },
+    )
+    .get("/workflows/:id", ({ caller, params }) => workflows.get(caller, params.id), {
+      policy: "key",
+      detail: { summary: "Read a workflow", tags },
+    })
+    .put("/workflows/:id", ({ caller, params, body }) => workflows.update(caller, params.id, body), {
+      policy: "key",
+      body: UpdateWorkflow,
+      detail: { summary: "Update a workflow; runs under way keep what they began with", tags },
+    })
+    .delete(
+      "/workflows/:id",
+      async ({ caller, params, set }) => noContent(set, await workflows.remove(caller, params.id)),
+      { policy: "key", detail: { summary: "Delete a workflow", tags } },
+    );

@@ -1,0 +1,129 @@
+import Type, { type Static } from "typebox";
+import { json, query } from "../lib/schema.ts";
+
+// Interface 2.1: the workflow and its nodes are closed, input_schema and its properties are open.
+
+const MOST_NODES = 200;
+
+export const Node = Type.Object(
+  {
+    node_type_name: Type.String({ minLength: 1, maxLength: 100, description: "Which node type; see /node-types." }),
+    name: Type.String({ minLength: 1, maxLength: 100, description: "What later nodes call its output." }),
+    input_config: Type.Record(Type.String(), Type.Unknown(), { description: "By the node type's schema." }),
+    title: Type.Optional(Type.Union([Type.String({ maxLength: 200 }), Type.Null()])),
+    description: Type.Optional(Type.String({ maxLength: 2_000 })),
+    output_mapping: Type.Optional(
+      Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], {
+        description: "What stands for the output in later nodes; `output` is the node's own.",
+      }),
+    ),
+    connection: Type.Optional(Type.Union([Type.String({ maxLength: 200 }), Type.Null()])),
+  },
+  { additionalProperties: false },
+);
+export type Node = Static<typeof Node>;
+
+const UiMetadata = Type.Object({
+  order: Type.Optional(Type.Number()),
+  type: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  value: Type.Optional(Type.Unknown()),
+});
+
+const Property = Type.Object({
+  title: Type.String({ maxLength: 200 }),
+  type: Type.Optional(Type.Unknown()),
+  description: Type.Optional(Type.String({ maxLength: 2_000 })),
+  items: Type.Optional(Type.Unknown()),
+  ui_metadata: Type.Optional(UiMetadata),
+});
+
+const InputSchema = Type.Object({
+  title: Type.Optional(Type.String({ maxLength: 200 })),
+  description: Type.Optional(Type.String({ maxLength: 2_000 })),
+  required: Type.Optional(Type.Array(Type.String(), { maxItems: 200 })),
+  properties: Type.Optional(Type.Record(Type.String(), Property)),
+});
+
+const owned = {
+  id: Type.Optional(Type.String()),
+  workspace_id: Type.Optional(Type.String()),
+  user_id: Type.Optional(Type.String()),
+  num_likes: Type.Optional(Type.Number()),
+  num_runs: Type.Optional(Type.Number()),
+  num_views: Type.Optional(Type.Number()),
+  created_at: Type.Optional(Type.String()),
+  updated_at: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+};
+export const OWNED = Object.keys(owned) as (keyof typeof owned)[];
+
+const written = {
+  dataset_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  description: Type.Optional(Type.String({ maxLength: 10_000 })),
+  images: Type.Optional(Type.Array(Type.String({ maxLength: 2_048 }), { maxItems: 20 })),
+  input_schema: Type.Optional(InputSchema),
+  nodes: Type.Optional(Type.Array(Node, { maxItems: MOST_NODES })),
+  output_mapping: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  public_clone: Type.Optional(Type.Boolean()),
+  public_runnable: Type.Optional(Type.Boolean()),
+};
+
+/** Whatever is left out has the default of interface 2.1. */
+export const CreateWorkflow = json(Type.Object(written, { additionalProperties: false }));
+export type CreateWorkflow = Static<typeof CreateWorkflow.schema>;
+
+/** Any subset; fields that the server owns may come back as they were read, and only so. */
+export const UpdateWorkflow = json(Type.Object({ ...written, ...owned }, { additionalProperties: false }));
+export type UpdateWorkflow = Static<typeof UpdateWorkflow.schema>;
+
+export const InWorkspace = query(
+  Type.Object({
+    workspace_id: Type.String({ description: "The calling key's workspace." }),
+    project_id: Type.Optional(Type.String({ description: "The calling key's project, where given." })),
+  }),
+);
+export type InWorkspace = Static<typeof InWorkspace.schema>;
+
+export const ListWorkflows = query(
+  Type.Object({
+    workspace_id: Type.String({ description: "The calling key's workspace." }),
+    project_id: Type.Optional(Type.String({ description: "The calling key's project, where given." })),
+    limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
+    offset: Type.Integer({ minimum: 0, default: 0 }),
+    search_query: Type.Optional(Type.String({ maxLength: 100, description: "Part of the name or description." })),
+  }),
+);
+export type ListWorkflows = Static<typeof ListWorkflows.schema>;
+
+export type InputSchema = {
+  title: string;
+  description: string;
+  required: string[];
+  properties: Record<string, Record<string, unknown>>;
+  [key: string]: unknown;
+};
+
+/** What a run needs of a workflow; stored by content, so that an edit never changes a run under way. */
+export type Program = {
+  input_schema: InputSchema;
+  nodes: Node[];
+  output_mapping: Record<string, unknown>;
+};
+
+/** A workflow as the API shows it: interface 2.1, every field. */
+export type Workflow = Program & {
+  id: string;
+  workspace_id: string;
+  user_id: string;
+  dataset_id: string | null;
+  name: string;
+  description: string;
+  images: string[];
+  public_clone: boolean;
+  public_runnable: boolean;
+  num_likes: number;
+  num_runs: number;
+  num_views: number;
+  created_at: string;
+  updated_at: string | null;
+};

@@ -1,0 +1,206 @@
+import { LRUCache } from "lru-cache";
+import type { Caller } from "../keys/schema.ts";
+import { checkScope } from "../keys/scope.ts";
+import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
+import { type Fault, forbidden, invalid, notFound } from "../lib/errors.ts";
+import { isUuid, newId } from "../lib/ids.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
+import { sha256Hex } from "../lib/secrets.ts";
+import { nodeTypes } from "../nodes/index.ts";
+import { completeProgram, DEFAULT_DESCRIPTION, DEFAULT_NAME } from "./defaults.ts";
+import { inputFaults } from "./input-schema.ts";
+import {
+  type CreateWorkflow,
+  type InWorkspace,
+  type ListWorkflows,
+  OWNED,
+  type Program,
+  type UpdateWorkflow,
+  type Workflow,
+} from "./schema.ts";
+import type { DefinitionRow, WorkflowPatch, WorkflowRow, WorkflowStore } from "./store.ts";
+import { programFaults } from "./validate.ts";
+
+export type { WorkflowTarget } from "./store.ts";
+
+/** A program as runs use it. `checkInput` answers every way in which an input does not fit its schema. */
+export type Definition = {
+  input_schema: Program["input_schema"];
+  nodes: Program["nodes"];
+  output_mapping: JsonObject;
+  checkInput(input: Json): Fault[];
+};
+
+export type Workflows = ReturnType<typeof createWorkflows>;
+
+const MOST_DEFINITIONS = 500;
+
+export function createWorkflows({ store, clock }: { store: WorkflowStore; clock: Clock }) {
+  // By content hash, so an entry can never be out of date.
+  const definitions = new LRUCache<string, Definition>({ max: MOST_DEFINITIONS });
+
+  async function find(id: string): Promise<WorkflowRow> {
+    const workflow = isUuid(id) ? await store.get(id) : undefined;
+    if (!workflow) throw notFound("workflow", id);
+    return workflow;
+  }
+
+  async function inScope(caller: Caller, id: string): Promise<WorkflowRow> {
+    const workflow = await find(id);
+    if (workflow.project_id !== caller.project_id) throw forbidden("This key cannot reach that workflow.");
+    return workflow;
+  }
+
+  async function programOf(hash: string): Promise<Program> {
+    const text = await store.definition(hash);
+    if (text === undefined) throw new Error(`definition ${hash} is missing`);
+    return JSON.parse(text) as Program;
+  }
+
+  async function present(row: WorkflowRow): Promise<Workflow> {
+    return {
+      id: row.id,
+      workspace_id: row.workspace_id,
+      user_id: row.user_id,
+      dataset_id: row.dataset_id,
+      name: row.name,
+      description: row.description,
+      images: row.images,
+      ...(await programOf(row.definition_hash)),
+      public_clone: row.public_clone,
+      public_runnable: row.public_runnable,
+      num_likes: row.num_likes,
+      num_runs: row.num_runs,
+      num_views: row.num_views,
+      created_at: iso(row.created_at),
+      updated_at: isoOrNull(row.updated_at),
+    };
+  }
+
+  return {
+    /** What firing it needs; undefined when there is none. */
+    target: store.target,
+
+    /** Parsed once for each text. Throws when the hash is unknown, which only a damaged database can bring about. */
+    async definition(hash: string): Promise<Definition> {
+      const known = definitions.get(hash);
+      if (known) return known;
+      const { input_schema, nodes, output_mapping } = await programOf(hash);
+      const takesAnything = input_schema.required.length === 0 && Object.keys(input_schema.properties).length === 0;
+      const isOpen = takesAnything && Object.keys(input_schema).every((key) => PLAIN_KEYS.has(key));
+      const definition: Definition = {
+        input_schema,
+        nodes,
+        output_mapping: output_mapping as JsonObject,
+        checkInput: isOpen ? () => [] : (input) => inputFaults(input_schema, input),
+      };
+      definitions.set(hash, definition);
+      return definition;
+    },
+
+    async create(caller: Caller, scope: InWorkspace, body: CreateWorkflow): Promise<Workflow> {
+      checkScope(caller, scope);
+      const program = checked(body);
+      const definition = definitionOf(program);
+      const row: WorkflowRow = {
+        id: newId(),
+        workspace_id: caller.workspace_id,
+        project_id: caller.project_id,
+        user_id: caller.key_id,
+        name: body.name ?? DEFAULT_NAME,
+        description: body.description ?? DEFAULT_DESCRIPTION,
+        dataset_id: body.dataset_id ?? null,
+        images: body.images ?? [],
+        definition_hash: definition.hash,
+        public_clone: body.public_clone ?? false,
+        public_runnable: body.public_runnable ?? false,
+        num_likes: 0,
+        num_runs: 0,
+        num_views: 0,
+        run_ms_total: 0,
+        created_at: clock.now(),
+        updated_at: null,
+      };
+      await store.create(row, definition);
+      return present(row);
+    },
+
+    get: async (caller: Caller, id: string): Promise<Workflow> => present(await inScope(caller, id)),
+
+    /** The caller's project, newest first. */
+    async list(caller: Caller, { workspace_id, project_id, search_query, ...page }: ListWorkflows) {
+      checkScope(caller, { workspace_id, project_id });
+      const { items, total } = await store.list(caller.project_id, { ...page, search: search_query });
+      return { items: await Promise.all(items.map(present)), total, ...page };
+    },
+
+    /** Shallow: a field that is sent replaces the stored one whole. Runs under way keep what they began with. */
+    async update(caller: Caller, id: string, body: UpdateWorkflow): Promise<Workflow> {
+      const row = await inScope(caller, id);
+      const before = await present(row);
+      const faults = OWNED.filter((field) => body[field] !== undefined && body[field] !== before[field]);
+      if (faults.length > 0) {
+        throw invalid(faults.map((field) => ({ field, expected: "the stored value or nothing", received: "another value" })));
+      }
+      const patch: WorkflowPatch = { updated_at: clock.now() };
+      for (const field of PLAIN_FIELDS) if (body[field] !== undefined) Object.assign(patch, { [field]: body[field] });
+      const { input_schema = before.input_schema, nodes = before.nodes, output_mapping = before.output_mapping } = body;
+      const definition = definitionOf(checked({ input_schema, nodes, output_mapping } as CreateWorkflow));
+      patch.definition_hash = definition.hash;
+      const updated = await store.update(id, patch, definition);
+      if (!updated) throw notFound("workflow", id);
+      return present(updated);
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      await inScope(caller, id);
+      await store.remove(id);
+    },
+
+    /** Every fault at once, without storing anything. */
+    validate(body: CreateWorkflow): { valid: boolean; faults: Fault[] } {
+      const faults = programFaults(completeProgram(body));
+      return { valid: faults.length === 0, faults };
+    },
+
+    /** A workflow that its owner shows to everyone; all others are not there. */
+    async publicInfo(id: string): Promise<Workflow> {
+      const row = await find(id);
+      if (!row.public_clone && !row.public_runnable) throw notFound("workflow", id);
+      return present(row);
+    },
+
+    /** For references from other records of a project. */
+    async belongs(id: string, project_id: string): Promise<"ok" | "foreign" | "missing"> {
+      const target = isUuid(id) ? await store.target(id) : undefined;
+      if (!target) return "missing";
+      return target.project_id === project_id ? "ok" : "foreign";
+    },
+
+    /** The catalogue, with JSON Schemas. */
+    nodeTypes: () =>
+      [...nodeTypes.values()].map(({ name, title, description, effect, input, output }) => ({
+        name,
+        title,
+        description,
+        effect,
+        input_schema: input.schema,
+        output_schema: output,
+      })),
+  };
+}
+
+const PLAIN_KEYS = new Set(["title", "description", "required", "properties"]);
+const PLAIN_FIELDS = ["name", "description", "dataset_id", "images", "public_clone", "public_runnable"] as const;
+
+function checked(body: CreateWorkflow): Program {
+  const program = completeProgram(body);
+  const faults = programFaults(program);
+  if (faults.length > 0) throw invalid(faults);
+  return program;
+}
+
+function definitionOf(program: Program): DefinitionRow {
+  const definition = JSON.stringify(program);
+  return { hash: sha256Hex(definition), definition };
+}

@@ -1,0 +1,101 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { EVENT_KINDS, EVENT_PATTERNS, matches } from "../../src/events/schema.ts";
+import { insertOutbox } from "../../src/storage/sqlite/events.ts";
+import { setup } from "../webhooks/setup.ts";
+
+const url = "http://127.0.0.1:1/";
+
+describe("planning an event", () => {
+  test("leaves nothing where nobody lists its kind, or in another project", async () => {
+    const { events, caller, subscribe, anEvent } = await setup();
+    const nothing = { outbox: [], placements: [] };
+    expect(await events.plan(caller, [anEvent()], 0)).toEqual(nothing);
+    await subscribe({ url, events: ["agent.*"] });
+    await subscribe({ url }, { ...caller, project_id: "other" });
+    expect(await events.plan(caller, [anEvent()], 0)).toEqual(nothing);
+    expect(await events.plan(caller, [], 0)).toEqual(nothing);
+  });
+
+  test("gives every subscription that lists it one answer, with a job for those to be sent", async () => {
+    const { webhooks, events, caller, subscribe, anEvent, storage, runner } = await setup();
+    const sent = await subscribe({ url, events: ["workflow.*"] });
+    const filtered = await subscribe({ url, conditions: { score: { gt: 5 } } });
+    const paused = await subscribe({ url });
+    await webhooks.pause(caller, paused.id);
+    await subscribe({ url, events: ["agent.message.sent"] });
+    const { outbox, placements } = await events.plan(caller, [anEvent()], 1);
+    const answers = outbox[0]!.deliveries.map(({ subscription_id, state, reason }) => [
+      subscription_id,
+      state,
+      reason,
+    ]);
+    expect(answers).toEqual([
+      [sent.id, "pending", null],
+      [filtered.id, "filtered", "score gt 5, observed 3"],
+      [paused.id, "paused", "paused by a key holder"],
+    ]);
+    const [pending] = outbox[0]!.deliveries;
+    expect(pending).toMatchObject({ hop: 2, attempts_max: 6, event_id: outbox[0]!.event.id });
+    expect(placements.map(({ row }) => row)).toEqual(outbox[0]!.jobs);
+    expect(placements[0]!.row).toMatchObject({
+      ...{ kind: "delivery.attempt", lane: "deliveries", tenant: caller.workspace_id },
+      ...{ key: sent.id, ref: pending!.id },
+    });
+    insertOutbox(storage.reader, outbox);
+    const counts = storage.reader.get(
+      "SELECT (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM deliveries) AS deliveries, (SELECT count(*) FROM jobs) AS jobs",
+    );
+    expect(counts).toEqual({ events: 1, deliveries: 3, jobs: 1 });
+    runner.dropped(placements);
+    expect(runner.inFlight().deliveries).toBe(0);
+  });
+
+  test("conditions come before the pause: what waits is what would have been sent", async () => {
+    const { webhooks, events, caller, subscribe, anEvent } = await setup();
+    const { id } = await subscribe({ url, conditions: { score: { gt: 5 } } });
+    await webhooks.pause(caller, id);
+    const { outbox } = await events.plan(caller, [anEvent(), anEvent({ data: { score: 9 } })], 0);
+    expect(outbox.map(({ deliveries }) => deliveries[0]!.state)).toEqual(["filtered", "paused"]);
+  });
+
+  test("a chain of more than 8 hops is cut", async () => {
+    const { events, caller, subscribe, anEvent } = await setup();
+    await subscribe({ url });
+    const state = async (hop: number) =>
+      (await events.plan(caller, [anEvent()], hop)).outbox[0]!.deliveries[0]!;
+    expect(await state(7)).toMatchObject({ state: "pending", hop: 8 });
+    expect(await state(8)).toMatchObject({ state: "cancelled", reason: "a loop: more than 8 hops" });
+  });
+
+  test("include_fields trims the bytes of that subscription alone, and conditions see everything", async () => {
+    const { events, caller, subscribe, anEvent } = await setup();
+    await subscribe({ url, filters: { include_fields: ["status"] }, conditions: { score: 3 } });
+    await subscribe({ url });
+    const { outbox } = await events.plan(caller, [anEvent()], 0);
+    const data = outbox[0]!.deliveries.map(({ body }) => JSON.parse(body).data);
+    expect(data).toEqual([{ status: "success" }, { status: "success", score: 3 }]);
+    expect(JSON.parse(outbox[0]!.event.data)).toEqual({ status: "success", score: 3 });
+  });
+
+  test("the envelope has its four keys and the data exactly, whatever the data", async () => {
+    const { events, caller, subscribe, anEvent, runner } = await setup();
+    const { id } = await subscribe({ url });
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (data) => {
+        const { outbox, placements } = await events.plan(caller, [anEvent({ data })], 0);
+        const body = JSON.parse(outbox[0]!.deliveries[0]!.body);
+        expect(Object.keys(body)).toEqual(["event", "timestamp", "webhook_id", "data"]);
+        expect([body.webhook_id, JSON.stringify(body.data)]).toEqual([id, JSON.stringify(data)]);
+        runner.dropped(placements);
+      }),
+    );
+  });
+});
+
+test("a pattern matches its kind, its family, or everything", () => {
+  for (const kind of EVENT_KINDS) {
+    const matching = EVENT_PATTERNS.filter((pattern) => matches(pattern, kind));
+    expect(matching).toEqual([kind, kind.startsWith("agent.") ? "agent.*" : "workflow.*", "*"]);
+  }
+});
