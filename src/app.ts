@@ -1,4 +1,5 @@
 import { mkdirSync } from "node:fs";
+import { createConversations } from "./agents/conversations.ts";
 import { createAgents } from "./agents/service.ts";
 import { createTurns } from "./agents/turns.ts";
 import type { Config } from "./config.ts";
@@ -62,11 +63,12 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const vault = openVault(config);
   await proveVault(vault, sqliteVault(storage));
   const egress = createEgress({ allow: config.allow_targets, egress_ips: config.egress_ips });
+  const report = (message: string, fields: Record<string, unknown>) => log.error(message, fields);
   const jobs = sqliteJobs(storage);
   const runner = createRunner({
     store: jobs,
     clock,
-    report: (message, fields) => log.error(message, fields),
+    report,
     capacity: runsJobs ? CAPACITY : NO_CAPACITY,
   });
 
@@ -95,12 +97,14 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
       services: { egress, models, clock },
       definition: workflows.definition,
       ended: waiters.ended,
-      report: (message, fields) => log.error(message, fields),
+      report,
     }),
   );
 
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
-  const turns = createTurns({ store: sqliteConversations(storage), agents, models, events, runner, clock });
+  const conversationStore = sqliteConversations(storage);
+  const conversations = createConversations({ store: conversationStore, agents });
+  const turns = createTurns({ store: conversationStore, agents, models, events, runner, clock, report });
   runner.register(turns.job);
 
   const hookStore = sqliteHooks(storage);
@@ -124,6 +128,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     workflows,
     executions,
     agents,
+    conversations,
     turns,
     hookTokens,
     hooks,

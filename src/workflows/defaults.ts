@@ -6,7 +6,9 @@ export const DEFAULT_NAME = "Untitled workflow";
 export const DEFAULT_DESCRIPTION = "Untitled workflow description";
 
 /** The program of a request with every default written out, so that what is stored is what runs. */
-export const completeProgram = (given: Pick<CreateWorkflow, "input_schema" | "nodes" | "output_mapping">): Program => ({
+export const completeProgram = (
+  given: Pick<CreateWorkflow, "input_schema" | "nodes" | "output_mapping">,
+): Program => ({
   input_schema: completeSchema(given.input_schema ?? {}),
   nodes: (given.nodes ?? []).map(completeNode),
   output_mapping: given.output_mapping ?? {},

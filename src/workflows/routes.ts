@@ -27,7 +27,12 @@ export const workflowRoutes = ({ workflows }: { workflows: Workflows }) =>
     .post(
       "/workflows",
       async ({ caller, query, body, set }) => created(set, await workflows.create(caller, query, body)),
-      { policy: "key", query: InWorkspace, body: CreateWorkflow, detail: { summary: "Create a workflow", tags } },
+      {
+        policy: "key",
+        query: InWorkspace,
+        body: CreateWorkflow,
+        detail: { summary: "Create a workflow", tags },
+      },
     )
     .get(
       "/workflows",

@@ -7,7 +7,11 @@ const MOST_NODES = 200;
 
 export const Node = Type.Object(
   {
-    node_type_name: Type.String({ minLength: 1, maxLength: 100, description: "Which node type; see /node-types." }),
+    node_type_name: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: "Which node type; see /node-types.",
+    }),
     name: Type.String({ minLength: 1, maxLength: 100, description: "What later nodes call its output." }),
     input_config: Type.Record(Type.String(), Type.Unknown(), { description: "By the node type's schema." }),
     title: Type.Optional(Type.Union([Type.String({ maxLength: 200 }), Type.Null()])),
@@ -90,7 +94,9 @@ export const ListWorkflows = query(
     project_id: Type.Optional(Type.String({ description: "The calling key's project, where given." })),
     limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
     offset: Type.Integer({ minimum: 0, default: 0 }),
-    search_query: Type.Optional(Type.String({ maxLength: 100, description: "Part of the name or description." })),
+    search_query: Type.Optional(
+      Type.String({ maxLength: 100, description: "Part of the name or description." }),
+    ),
   }),
 );
 export type ListWorkflows = Static<typeof ListWorkflows.schema>;

@@ -8,7 +8,7 @@ import type { Json, JsonObject } from "../lib/json.ts";
 import { sha256Hex } from "../lib/secrets.ts";
 import { nodeTypes } from "../nodes/index.ts";
 import { completeProgram, DEFAULT_DESCRIPTION, DEFAULT_NAME } from "./defaults.ts";
-import { inputFaults } from "./input-schema.ts";
+import { inputCheck } from "./input-schema.ts";
 import {
   type CreateWorkflow,
   type InWorkspace,
@@ -86,13 +86,14 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       const known = definitions.get(hash);
       if (known) return known;
       const { input_schema, nodes, output_mapping } = await programOf(hash);
-      const takesAnything = input_schema.required.length === 0 && Object.keys(input_schema.properties).length === 0;
+      const takesAnything =
+        input_schema.required.length === 0 && Object.keys(input_schema.properties).length === 0;
       const isOpen = takesAnything && Object.keys(input_schema).every((key) => PLAIN_KEYS.has(key));
       const definition: Definition = {
         input_schema,
         nodes,
         output_mapping: output_mapping as JsonObject,
-        checkInput: isOpen ? () => [] : (input) => inputFaults(input_schema, input),
+        checkInput: isOpen ? () => [] : inputCheck(input_schema),
       };
       definitions.set(hash, definition);
       return definition;
@@ -140,11 +141,22 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       const before = await present(row);
       const faults = OWNED.filter((field) => body[field] !== undefined && body[field] !== before[field]);
       if (faults.length > 0) {
-        throw invalid(faults.map((field) => ({ field, expected: "the stored value or nothing", received: "another value" })));
+        throw invalid(
+          faults.map((field) => ({
+            field,
+            expected: "the stored value or nothing",
+            received: "another value",
+          })),
+        );
       }
       const patch: WorkflowPatch = { updated_at: clock.now() };
-      for (const field of PLAIN_FIELDS) if (body[field] !== undefined) Object.assign(patch, { [field]: body[field] });
-      const { input_schema = before.input_schema, nodes = before.nodes, output_mapping = before.output_mapping } = body;
+      for (const field of PLAIN_FIELDS)
+        if (body[field] !== undefined) Object.assign(patch, { [field]: body[field] });
+      const {
+        input_schema = before.input_schema,
+        nodes = before.nodes,
+        output_mapping = before.output_mapping,
+      } = body;
       const definition = definitionOf(checked({ input_schema, nodes, output_mapping } as CreateWorkflow));
       patch.definition_hash = definition.hash;
       const updated = await store.update(id, patch, definition);
@@ -191,7 +203,14 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
 }
 
 const PLAIN_KEYS = new Set(["title", "description", "required", "properties"]);
-const PLAIN_FIELDS = ["name", "description", "dataset_id", "images", "public_clone", "public_runnable"] as const;
+const PLAIN_FIELDS = [
+  "name",
+  "description",
+  "dataset_id",
+  "images",
+  "public_clone",
+  "public_runnable",
+] as const;
 
 function checked(body: CreateWorkflow): Program {
   const program = completeProgram(body);

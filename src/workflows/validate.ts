@@ -10,8 +10,21 @@ import type { Node, Program } from "./schema.ts";
 
 /** Names that templates give a meaning of their own. */
 const RESERVED = new Set([
-  "inputs", "vars", "run", "event", "loop", "item", "index", "output", "error",
-  "true", "false", "nil", "null", "empty", "blank",
+  "inputs",
+  "vars",
+  "run",
+  "event",
+  "loop",
+  "item",
+  "index",
+  "output",
+  "error",
+  "true",
+  "false",
+  "nil",
+  "null",
+  "empty",
+  "blank",
 ]);
 const NAME = /^[A-Za-z_][\w-]*$/;
 
@@ -51,7 +64,10 @@ export function programFaults(program: Program): Fault[] {
 
   for (const [index, node] of program.nodes.entries()) {
     const at = `nodes.${index}`;
-    faults.push(...nameFaults(node.name, `${at}.name`, taken, inputs), ...configFaults(node, `${at}.input_config`));
+    faults.push(
+      ...nameFaults(node.name, `${at}.name`, taken, inputs),
+      ...configFaults(node, `${at}.input_config`),
+    );
     const mapped = { config: node.input_config, output: node.output_mapping ?? null } as Json;
     faults.push(...referenceFaults(mapped, at, { known, later, node: node.name }));
     taken.add(node.name);
@@ -63,7 +79,8 @@ export function programFaults(program: Program): Fault[] {
 }
 
 function nameFaults(name: string, field: string, taken: Set<string>, inputs: string[]): Fault[] {
-  if (!NAME.test(name)) return [{ field, expected: "letters, digits, _ and -, not beginning with a digit", received: name }];
+  if (!NAME.test(name))
+    return [{ field, expected: "letters, digits, _ and -, not beginning with a digit", received: name }];
   if (RESERVED.has(name)) return [{ field, expected: "a name that is not reserved", received: name }];
   if (taken.has(name)) return [{ field, expected: "a name that no earlier node has", received: name }];
   if (inputs.includes(name)) return [{ field, expected: "a name that no input has", received: name }];
@@ -75,7 +92,9 @@ function configFaults(node: Node, at: string): Fault[] {
   if (!type) {
     const close = nearest(node.node_type_name, [...nodeTypes.keys()]);
     const expected = close ? `a node type, such as ${close}` : `one of ${[...nodeTypes.keys()].join(", ")}`;
-    return [{ field: at.replace(/input_config$/, "node_type_name"), expected, received: node.node_type_name }];
+    return [
+      { field: at.replace(/input_config$/, "node_type_name"), expected, received: node.node_type_name },
+    ];
   }
   const { _options, ...config } = node.input_config;
   const inConfig = type.input
@@ -83,7 +102,10 @@ function configFaults(node: Node, at: string): Fault[] {
     .filter((fault) => !isLate(config, fault.field))
     .map((fault) => ({ ...fault, field: below(at, fault.field) }));
   const inOptions = _options === undefined ? [] : Options.faults(_options);
-  return [...inConfig, ...inOptions.map((fault) => ({ ...fault, field: below(`${at}._options`, fault.field) }))];
+  return [
+    ...inConfig,
+    ...inOptions.map((fault) => ({ ...fault, field: below(`${at}._options`, fault.field) })),
+  ];
 }
 
 const below = (at: string, field: string): string => (field ? `${at}.${field}` : at);
@@ -113,12 +135,13 @@ function referenceFaults(value: Json, at: string, { known, later, node }: Names)
   for (const [root] of paths) {
     if (root === undefined || (root === "output" && node !== undefined)) continue;
     const received = `{{ ${root.slice(0, 100)} }}`;
-    if (root === node) faults.push({ field: at, expected: "a reference to an earlier node", received: `${received}, itself` });
-    else if (later.has(root)) faults.push({ field: at, expected: "a reference to an earlier node", received });
+    if (root === node)
+      faults.push({ field: at, expected: "a reference to an earlier node", received: `${received}, itself` });
+    else if (later.has(root))
+      faults.push({ field: at, expected: "a reference to an earlier node", received });
     else if (known && !known.has(root)) {
       faults.push({ field: at, expected: "a reference to an input or an earlier node", received });
     }
   }
   return faults;
 }
-

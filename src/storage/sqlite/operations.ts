@@ -1,3 +1,5 @@
+import { agentWrites } from "./agents.ts";
+import { conversationWrites } from "./conversations.ts";
 import { deliveryWrites } from "./deliveries.ts";
 import { executionWrites } from "./executions.ts";
 import { hookWrites } from "./hooks.ts";
@@ -12,6 +14,8 @@ import { workspaceWrites } from "./workspaces.ts";
 
 /** Every write there is, by name: what the writer can be asked to do. One line per feature. */
 export const operations = {
+  ...agentWrites,
+  ...conversationWrites,
   ...deliveryWrites,
   ...executionWrites,
   ...hookWrites,

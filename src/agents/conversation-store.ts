@@ -1,0 +1,96 @@
+import type { Outbox } from "../events/store.ts";
+import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
+import type { JobRow, Lease } from "../jobs/job.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { Usage } from "../models/model.ts";
+
+export type ConversationRow = {
+  id: string;
+  agent_id: string;
+  workspace_id: string;
+  project_id: string;
+  /** Who may continue it: `project`, or `anonymous`. */
+  owner: "project" | "anonymous";
+  /** The id that the client threads by. */
+  client_id: string;
+  user_id: string | null;
+  title: string | null;
+  status: "active" | "completed";
+  metadata: JsonObject;
+  message_count: number;
+  started_at: number;
+  updated_at: number;
+  completed_at: number | null;
+};
+
+export type MessagePart = { type: "text"; text: string } | { type: "reasoning"; text: string };
+
+export type MessageRow = {
+  id: string;
+  conversation_id: string;
+  turn_id: string;
+  role: "user" | "assistant";
+  parts: MessagePart[];
+  /** failed and interrupted: what had come until then. */
+  state: "complete" | "failed" | "interrupted";
+  usage: Usage | null;
+  created_at: number;
+};
+
+export type TurnState = "queued" | "running" | "success" | "failed" | "interrupted" | "cancelled";
+
+export type TurnRow = {
+  id: string;
+  conversation_id: string;
+  agent_id: string;
+  workspace_id: string;
+  project_id: string;
+  state: TurnState;
+  source: "stream" | "webhook";
+  message_id: string | null;
+  error: string | null;
+  hop: number;
+  created_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+};
+
+export type ConversationStore = {
+  /** By the client's id, within one agent and one owner. */
+  byClientId(agent_id: string, owner: string, client_id: string): Promise<ConversationRow | undefined>;
+  get(id: string): Promise<ConversationRow | undefined>;
+  /** Newest first. */
+  list(agent_id: string, page: { limit: number; offset: number }): Promise<{ items: ConversationRow[]; total: number }>;
+  /** Oldest first; with `last`, the newest so many. */
+  messages(conversation_id: string, last?: number): Promise<MessageRow[]>;
+  turn(id: string): Promise<TurnRow | undefined>;
+  /**
+   * The user's message is on record before anything is answered: conversation (where new), message, turn,
+   * events, and job and idempotency claim where there are such. `raced`: another request made the
+   * conversation in the meantime; nothing was stored.
+   */
+  begin(beginning: {
+    conversation: ConversationRow;
+    isNew: boolean;
+    message: MessageRow;
+    turn: TurnRow;
+    outbox: Outbox[];
+    job?: JobRow;
+    idempotency?: IdempotencyClaim & { status: number; response: string };
+  }): Promise<ClaimOutcome | { outcome: "raced" }>;
+  /** A queued turn starts. */
+  start(id: string, lease: Lease, started_at: number): Promise<boolean>;
+  /** Answer, end and events in one. False: the turn had ended already, or its job is held by someone else. */
+  finish(end: {
+    turn_id: string;
+    conversation_id: string;
+    state: Extract<TurnState, "success" | "failed" | "interrupted" | "cancelled">;
+    error: string | null;
+    ended_at: number;
+    message?: MessageRow;
+    outbox: Outbox[];
+    lease?: Lease;
+  }): Promise<boolean>;
+  /** At start: turns that were streaming when the program died are interrupted; how many. */
+  interruptStreams(ended_at: number): Promise<number>;
+};

@@ -1,0 +1,149 @@
+import { count, desc, eq } from "drizzle-orm";
+import type {
+  ConversationRow,
+  ConversationStore,
+  MessageRow,
+  TurnRow,
+} from "../../agents/conversation-store.ts";
+import type { ClaimOutcome } from "../../hooks/store.ts";
+import type { Lease } from "../../jobs/job.ts";
+import type { Connection } from "./connection.ts";
+import { insertOutbox } from "./events.ts";
+import { claimIdempotency } from "./idempotency.ts";
+import { finishJob, holdJob, insertJob } from "./jobs.ts";
+import type { Storage } from "./storage.ts";
+import { conversations } from "./tables.ts";
+
+type Beginning = Parameters<ConversationStore["begin"]>[0];
+type Ending = Parameters<ConversationStore["finish"]>[0];
+
+function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: "raced" } {
+  const { conversation: c, isNew, message, turn, outbox, job, idempotency } = beginning;
+  if (isNew && findByClientId(db, c.agent_id, c.owner, c.client_id)) return { outcome: "raced" };
+  if (idempotency) {
+    const claimed = claimIdempotency(db, idempotency);
+    if (claimed.outcome !== "new") return claimed;
+  }
+  if (isNew) {
+    db.run(
+      `INSERT INTO conversations (id, agent_id, workspace_id, project_id, owner, client_id, user_id, title, status,
+         metadata, message_count, started_at, updated_at, completed_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULL)`,
+      c.id, c.agent_id, c.workspace_id, c.project_id, c.owner, c.client_id, c.user_id, c.title, c.status,
+      JSON.stringify(c.metadata), c.started_at, c.updated_at,
+    );
+  }
+  db.run(
+    `INSERT INTO turns (id, conversation_id, agent_id, workspace_id, project_id, state, source, message_id, error,
+       hop, created_at, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL)`,
+    turn.id, turn.conversation_id, turn.agent_id, turn.workspace_id, turn.project_id, turn.state, turn.source,
+    turn.hop, turn.created_at, turn.started_at,
+  );
+  insertMessage(db, message);
+  if (job) insertJob(db, job);
+  insertOutbox(db, outbox);
+  return { outcome: "new" };
+}
+
+function insertMessage(db: Connection, message: MessageRow): void {
+  db.run(
+    `INSERT INTO messages (id, conversation_id, turn_id, role, parts, state, usage, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    message.id, message.conversation_id, message.turn_id, message.role, JSON.stringify(message.parts),
+    message.state, message.usage && JSON.stringify(message.usage), message.created_at,
+  );
+  db.run(
+    "UPDATE conversations SET message_count = message_count + 1, updated_at = ? WHERE id = ?",
+    message.created_at,
+    message.conversation_id,
+  );
+}
+
+function start(db: Connection, { id, lease, started_at }: { id: string; lease: Lease; started_at: number }): boolean {
+  if (!holdJob(db, lease)) return false;
+  return (
+    db.run(
+      "UPDATE turns SET state = 'running', started_at = coalesce(started_at, ?) WHERE id = ? AND state IN ('queued', 'running')",
+      started_at,
+      id,
+    ) === 1
+  );
+}
+
+function finish(db: Connection, { turn_id, state, error, ended_at, message, outbox, lease }: Ending): boolean {
+  if (lease && !finishJob(db, lease)) return false;
+  const ended = db.run(
+    "UPDATE turns SET state = ?, error = ?, message_id = ?, ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
+    state,
+    error,
+    message?.id ?? null,
+    ended_at,
+    turn_id,
+  );
+  if (ended === 0) return false;
+  if (message) insertMessage(db, message);
+  insertOutbox(db, outbox);
+  return true;
+}
+
+export const conversationWrites = {
+  "turns.begin": begin,
+  "turns.start": start,
+  "turns.finish": finish,
+  // Turns with a job are run again by it; those of a stream have nobody left to answer.
+  "turns.interruptStreams": (db: Connection, ended_at: number): number =>
+    db.run(
+      "UPDATE turns SET state = 'interrupted', ended_at = ? WHERE state IN ('queued', 'running') AND source = 'stream'",
+      ended_at,
+    ),
+};
+
+type ConversationText = Omit<ConversationRow, "metadata"> & { metadata: string };
+type MessageText = Omit<MessageRow, "parts" | "usage"> & { parts: string; usage: string | null };
+
+const conversation = (row: ConversationText): ConversationRow => ({ ...row, metadata: JSON.parse(row.metadata) });
+const message = (row: MessageText): MessageRow => ({
+  ...row,
+  parts: JSON.parse(row.parts),
+  usage: row.usage === null ? null : JSON.parse(row.usage),
+});
+
+const findByClientId = (db: Connection, agent_id: string, owner: string, client_id: string) =>
+  db.get<ConversationText>(
+    "SELECT * FROM conversations WHERE agent_id = ? AND owner = ? AND client_id = ?",
+    agent_id,
+    owner,
+    client_id,
+  );
+
+export const sqliteConversations = ({ reader, writer }: Storage): ConversationStore => ({
+  async byClientId(agent_id, owner, client_id) {
+    const row = findByClientId(reader, agent_id, owner, client_id);
+    return row && conversation(row);
+  },
+  async get(id) {
+    const row = reader.get<ConversationText>("SELECT * FROM conversations WHERE id = ?", id);
+    return row && conversation(row);
+  },
+  async list(agent_id, { limit, offset }) {
+    const found = eq(conversations.agent_id, agent_id);
+    const items = reader.orm.select().from(conversations).where(found).orderBy(desc(conversations.id));
+    return {
+      items: items.limit(limit).offset(offset).all() as ConversationRow[],
+      total: reader.orm.select({ n: count() }).from(conversations).where(found).get()!.n,
+    };
+  },
+  messages: async (conversation_id, last) =>
+    reader
+      .all<MessageText>(
+        `SELECT * FROM (SELECT * FROM messages WHERE conversation_id = ? ORDER BY id DESC LIMIT ?) ORDER BY id`,
+        conversation_id,
+        last ?? -1,
+      )
+      .map(message),
+  turn: async (id) => reader.get<TurnRow>("SELECT * FROM turns WHERE id = ?", id),
+  begin: (beginning) => writer.submit("turns.begin", beginning),
+  start: (id, lease, started_at) => writer.submit("turns.start", { id, lease, started_at }, "lazy"),
+  finish: (end) => writer.submit("turns.finish", end),
+  interruptStreams: (ended_at) => writer.submit("turns.interruptStreams", ended_at),
+});
