@@ -1,9 +1,10 @@
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, iso } from "../lib/clock.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import { renderDeep, TemplateError } from "../lib/template.ts";
 import { nodeType } from "../nodes/index.ts";
 import { NodeError, type NodeServices, type NodeType } from "../nodes/node.ts";
 import type { Node } from "../workflows/schema.ts";
+import type { ExecutionEvent } from "./events.ts";
 import { isTruthy, retryDelay, retryPolicy, type StepOptions, splitOptions } from "./options.ts";
 import type { ExecutionError } from "./schema.ts";
 import type { ExecutionRow, Spent, StepRow } from "./store.ts";
@@ -26,7 +27,7 @@ export type Journal = {
 };
 
 export type Run = {
-  execution: ExecutionRow;
+  execution: ExecutionRow & { started_at: number };
   program: Program;
   input: JsonObject;
   /** Stored steps of an earlier life, by position. */
@@ -40,6 +41,8 @@ export type Run = {
   spent: Spent;
   /** Steps that no checkpoint has stored yet; the caller stores them with the outcome. */
   unsaved: StepRow[];
+  /** Events that no commit has carried yet. */
+  untold: ExecutionEvent[];
 };
 
 const LARGEST_OUTPUT = 1024 * 1024;
@@ -85,7 +88,7 @@ function firstScope({ execution, input }: Run): Scope {
     run: {
       id: execution.id,
       workflow_id: execution.workflow_id,
-      started_at: new Date(execution.started_at ?? execution.created_at).toISOString(),
+      started_at: iso(execution.started_at),
     },
     event: { source: execution.source, metadata: JSON.parse(execution.metadata) },
   };

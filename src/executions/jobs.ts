@@ -31,38 +31,35 @@ type Deps = {
 export function runExecution(deps: Deps): JobKind {
   const { store, clock } = deps;
 
-  /** One commit of a result and what it tells of; held on to while the disk refuses. */
-  const commit = (
-    { execution, signal }: Pick<Run, "execution" | "signal">,
-    events: ExecutionEvent[],
-    store: (outbox: Outbox[]) => Promise<boolean>,
-  ) => persist(clock, signal, () => withOutbox(deps, execution, events, execution.hop, store));
-
-  async function begin(run: JobRun, execution: ExecutionRow, input: JsonObject): Promise<ExecutionRow | undefined> {
-    const at = clock.now();
-    const started = execution.state === "queued" ? [startedEvent(execution, input, at)] : [];
-    const begun = await withOutbox(deps, execution, started, execution.hop, (outbox) =>
-      store.begin({ id: execution.id, lease: run.lease, started_at: at, outbox }),
-    );
-    return begun ? { ...execution, state: "running", started_at: execution.started_at ?? at } : undefined;
+  /**
+   * One commit of a result and what it tells of; held on to while the disk refuses. The first one of a run
+   * that was queued also tells of its start.
+   */
+  async function commit(run: Run, list: ExecutionEvent[], store: (outbox: Outbox[]) => Promise<boolean>): Promise<boolean> {
+    const { execution, signal, untold } = run;
+    const events = [...untold, ...list];
+    const held = await persist(clock, signal, () => withOutbox(deps, execution, events, execution.hop, store));
+    untold.length = 0;
+    return held;
   }
 
-  async function load(ref: string, run: JobRun): Promise<(RunPayload & { steps: StepRow[] }) | undefined> {
-    const payload = run.payload as RunPayload | undefined;
+  async function load(ref: string, job: JobRun): Promise<(RunPayload & { steps: StepRow[] }) | undefined> {
+    const payload = job.payload as RunPayload | undefined;
     if (payload) return { ...payload, steps: [] };
     const execution = await store.get(ref);
     if (!execution || !["queued", "running", "waiting"].includes(execution.state)) return undefined;
     const input = JSON.parse(execution.input) as JsonObject;
-    const begun = execution.state === "running" ? execution : await begin(run, execution, input);
-    if (!begun) return undefined;
-    const steps = await store.steps(ref);
-    return { execution: begun, input, steps, definition: await deps.definition(execution.definition_hash) };
+    const steps = execution.state === "queued" ? [] : await store.steps(ref);
+    return { execution, input, steps, definition: await deps.definition(execution.definition_hash) };
   }
 
   async function run(ref: string, job: JobRun): Promise<Fate> {
     const loaded = await load(ref, job);
     if (!loaded) return done;
-    const { execution, definition, input, steps } = loaded;
+    const { definition, input, steps } = loaded;
+    const started_at = loaded.execution.started_at ?? clock.now();
+    const execution = { ...loaded.execution, started_at };
+    const { lease } = job;
     const state: Run = {
       execution,
       program: definition,
@@ -78,11 +75,13 @@ export function runExecution(deps: Deps): JobKind {
         steps_completed: execution.steps_completed,
       },
       unsaved: [],
+      untold: execution.state === "queued" ? [startedEvent(execution, input, started_at)] : [],
       journal: {
-        mark: (step, durable) => store.mark({ lease: job.lease, step, durable }),
+        mark: (step, durable) =>
+          commit(state, [], (outbox) => store.mark({ lease, step, started_at, outbox, durable })),
         checkpoint: (saved, spent) =>
           commit(state, stepEvents(execution, saved), (outbox) =>
-            store.checkpoint({ lease: job.lease, id: execution.id, spent, steps: saved, outbox }),
+            store.checkpoint({ lease, id: execution.id, started_at, spent, steps: saved, outbox }),
           ),
       },
     };
@@ -91,8 +90,9 @@ export function runExecution(deps: Deps): JobKind {
 
   async function settle(job: JobRun, state: Run, outcome: Outcome): Promise<Fate> {
     const { execution, spent, unsaved: steps } = state;
+    const { started_at } = execution;
     if (outcome.kind === "lost") return settled;
-    const saving = { lease: job.lease, id: execution.id, spent, steps };
+    const saving = { lease: job.lease, id: execution.id, started_at, spent, steps };
     if (outcome.kind === "suspended") {
       const { at, reason } = outcome;
       const held = await commit(state, stepEvents(execution, steps), (outbox) =>
@@ -102,7 +102,7 @@ export function runExecution(deps: Deps): JobKind {
     }
     const ended = {
       status: outcome.kind,
-      started_at: execution.started_at ?? execution.created_at,
+      started_at,
       at: clock.now(),
       input: state.input as Json,
       output: outcome.kind === "success" ? outcome.output : null,
@@ -118,7 +118,6 @@ export function runExecution(deps: Deps): JobKind {
         state: outcome.kind,
         output: outcome.kind === "success" ? JSON.stringify(outcome.output) : null,
         error: outcome.kind === "failed" ? JSON.stringify(outcome.error) : null,
-        started_at: ended.started_at,
         ended_at: ended.at,
         outbox,
       }),
@@ -148,5 +147,5 @@ export function runExecution(deps: Deps): JobKind {
     deps.ended(ref);
   }
 
-  return defineJob({ kind: "execution.run", lane: "runs", per_key: 64, crash_limit: 3, run, dead });
+  return defineJob({ kind: "execution.run", lane: "runs", per_key: 256, crash_limit: 3, run, dead });
 }

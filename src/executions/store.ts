@@ -47,6 +47,16 @@ export type StepRow = {
 /** What a run has used up so far; credits are counted from it (design 3). */
 export type Spent = { external_calls: number; tokens: number; steps_completed: number };
 
+/** What a run has come to, stored before it goes on. */
+export type Progress = {
+  lease: Lease;
+  id: string;
+  started_at: number;
+  spent: Spent;
+  steps: StepRow[];
+  outbox: Outbox[];
+};
+
 export type ExecutionEnd = Spent & {
   id: string;
   workflow_id: string;
@@ -67,22 +77,21 @@ export type ExecutionStore = {
     outbox: Outbox[];
     idempotency?: IdempotencyClaim & { status: number; response: string };
   }): Promise<ClaimOutcome>;
-  /** A queued execution starts. False: it is not queued any more. */
-  begin(beginning: { id: string; lease: Lease; started_at: number; outbox: Outbox[] }): Promise<boolean>;
-  /** Marks a step with an effect as under way, so that a restart knows that it may have happened. */
-  mark(marking: { lease: Lease; step: StepRow; durable: boolean }): Promise<boolean>;
-  /** Finished steps, durable before the run goes on. False: the job was taken away (cancelled). */
-  checkpoint(saving: { lease: Lease; id: string; spent: Spent; steps: StepRow[]; outbox: Outbox[] }): Promise<boolean>;
-  /** Steps so far, and the job put back until `at`; holds no memory meanwhile. */
-  suspend(suspending: {
+  /**
+   * Marks a step with an effect as under way, so that a restart knows that it may have happened. This and
+   * the three below also take a queued or waiting execution to running; `started_at` counts the first time.
+   */
+  mark(marking: {
     lease: Lease;
-    id: string;
-    spent: Spent;
-    steps: StepRow[];
+    step: StepRow;
+    started_at: number;
     outbox: Outbox[];
-    at: number;
-    reason: string;
+    durable: boolean;
   }): Promise<boolean>;
+  /** Finished steps, durable before the run goes on. False: the job was taken away (cancelled). */
+  checkpoint(saving: Progress): Promise<boolean>;
+  /** Steps so far, and the job put back until `at`; holds no memory meanwhile. */
+  suspend(suspending: Progress & { at: number; reason: string }): Promise<boolean>;
   /** The end, what follows from it and the job's end in one. False: someone else ended it first. */
   finish(end: ExecutionEnd & { lease: Lease }): Promise<boolean>;
   /** Ends an unfinished execution from outside, and its job. False: it had ended already. */

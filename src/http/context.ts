@@ -19,6 +19,10 @@ export class RequestContext {
   raw = "";
   /** Bytes of the body. */
   bytes = 0;
+  /** What every answer carries, whoever makes it. */
+  readonly headers: Record<string, string>;
+  /** The app has taken `headers` over into its answer. */
+  dressed = false;
   #ip: string | undefined;
 
   constructor(
@@ -28,7 +32,14 @@ export class RequestContext {
     private readonly request: Request,
     private readonly server: AnyServer | undefined,
     private readonly address: (request: Request, server: AnyServer | undefined) => string,
-  ) {}
+  ) {
+    this.headers = {
+      "x-request-id": request_id,
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+      "cache-control": "no-store",
+    };
+  }
 
   /** The client's address in canonical form, behind trusted proxies the one they name; "" if it is gone. */
   get ip(): string {

@@ -11,6 +11,12 @@ import { errorResponse } from "./errors.ts";
 export const edge = ({ log, authenticate }: { log: Log; authenticate: Authenticate }) =>
   new Elysia({ name: "http.edge" })
     .state("authenticate", authenticate)
+    .onRequest(({ request, set }) => {
+      const context = findContext(request);
+      if (!context) return;
+      Object.assign(set.headers, context.headers);
+      context.dressed = true;
+    })
     .onError({ as: "global" }, ({ error, request }) => {
       const context = findContext(request);
       return errorResponse(error, context ?? { request_id: "", hook: false }, log);

@@ -64,7 +64,7 @@ export function createGate(deps: GateDeps): Gate {
     return results.length === 0 ? undefined : limitHeaders(results);
   }
 
-  async function admit(request: Request, context: RequestContext, limits: Limits): Promise<Response> {
+  async function admit(request: Request, context: RequestContext): Promise<Response> {
     const { method, headers } = request;
     checkHost(headers.get("host"));
     const path = pathOf(request.url);
@@ -74,8 +74,11 @@ export function createGate(deps: GateDeps): Gate {
     context.hook = hook;
     if (!route?.exempt) refuseUnlessReady(state());
 
-    limits.headers = countRequest(context, route);
-    if (limits.headers?.["retry-after"] !== undefined) throw rateLimited(limits.headers["retry-after"]);
+    const limits = countRequest(context, route);
+    if (limits) {
+      Object.assign(context.headers, limits);
+      if (limits["retry-after"] !== undefined) throw rateLimited(limits["retry-after"]);
+    }
     if (!route) {
       if (allow.length === 0) throw new AppError("not_found", "No such address.");
       if (method === "OPTIONS")
@@ -114,19 +117,17 @@ export function createGate(deps: GateDeps): Gate {
     const id = given !== null && REQUEST_ID.test(given) ? given : newId();
     const context = new RequestContext(id, elapsed(), request, server, address);
     remember(request, context);
-    const limits: Limits = {};
     let response: Response;
     try {
-      response = await admit(request, context, limits);
+      response = await admit(request, context);
     } catch (error) {
       response = errorResponse(error, context, log);
     }
-    const { headers } = response;
-    headers.set("x-request-id", id);
-    headers.set("x-content-type-options", "nosniff");
-    headers.set("referrer-policy", "no-referrer");
-    if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
-    if (limits.headers) for (const name in limits.headers) headers.set(name, limits.headers[name]!);
+    // The app puts them into the answers it makes, where they cost next to nothing.
+    if (!context.dressed) {
+      const { headers } = response;
+      for (const name in context.headers) if (!headers.has(name)) headers.set(name, context.headers[name]!);
+    }
 
     const ms = elapsed() - context.started;
     metrics.observe(context.route, request.method, response.status, ms / 1_000);
@@ -134,8 +135,6 @@ export function createGate(deps: GateDeps): Gate {
     return response;
   };
 }
-
-type Limits = { headers?: Record<string, string> };
 
 const REQUEST_ID = /^[\w.~-]{1,128}$/;
 

@@ -7,7 +7,7 @@ import type { JobStore } from "./store.ts";
 /** Most jobs in flight of each lane. */
 export type Capacity = Record<Lane, number>;
 
-export const CAPACITY: Capacity = { runs: 256, turns: 128, deliveries: 512, timers: 16 };
+export const CAPACITY: Capacity = { runs: 512, turns: 128, deliveries: 512, timers: 16 };
 
 /** For a process that only puts jobs down for a server to find: the command line. */
 export const NO_CAPACITY: Capacity = { runs: 0, turns: 0, deliveries: 0, timers: 0 };
@@ -48,6 +48,7 @@ export type Runner = {
 const SWEEP_MS = 2_000;
 // A sweep looks back this far: rows committed while the last sweep read, and small steps of the clock.
 const OVERLAP_MS = 10_000;
+const MOST_PARKED = 2_000;
 const MOST_DUE_KEYS = 1_000;
 const LARGEST_CLAIM = 64;
 const STORE_RETRY_MS = 1_000;
@@ -83,6 +84,8 @@ export function createRunner(deps: {
   const owner = deps.owner ?? newId();
   const kinds = new Map<string, JobKind>();
   const active = new Map<string, Active>();
+  // Payloads of jobs that wait in the backlog: most are claimed within moments, and need no read then.
+  const parked = new Map<string, unknown>();
   const lanes = new Map<Lane, LaneState>();
   for (const name of Object.keys(capacity) as Lane[]) {
     lanes.set(name, {
@@ -152,7 +155,10 @@ export function createRunner(deps: {
       free(lane, key, missing);
       if (!lane.fresh.has(key)) lane.backlog.remove(key); // fewer than asked: nothing due is left of it
     }
-    for (const row of rows) begin(row);
+    for (const row of rows) {
+      begin(row, parked.get(row.id));
+      parked.delete(row.id);
+    }
     pump(lane);
   }
 
@@ -272,6 +278,7 @@ export function createRunner(deps: {
         else if (row.run_at > clock.now()) armTimer(laneOf(row.lane), row.run_at);
         else {
           const lane = laneOf(row.lane);
+          if (payload !== undefined && capacity[lane.name] > 0 && parked.size < MOST_PARKED) parked.set(row.id, payload);
           lane.backlog.add(row.tenant, row.key);
           lane.fresh.add(row.key);
           pump(lane);

@@ -1,6 +1,9 @@
+import { Settings } from "typebox/system";
 import { describe, type Fault } from "./errors.ts";
 
 const MOST_FAULTS = 20;
+// The validator stops at 8 by itself, and may spend several on one field.
+Settings.Set({ maxErrors: 5 * MOST_FAULTS });
 
 /** What the validator complains of, as faults: the first of each field, at most 20. */
 export function toFaults(errors: Iterable<unknown>, root: unknown): Fault[] {

@@ -137,7 +137,7 @@ function renderText(text: string, scope: Record<string, unknown>): Json {
 function asJson(value: unknown): Json {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" || typeof value === "boolean") return value;
-  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value === "number") return Number.isFinite(value) ? value || 0 : null; // -0 is one of those words
   if (typeof value !== "object") return String(value);
   const text = JSON.stringify(value) ?? "null";
   if (text.length > LONGEST_RESULT)

@@ -35,15 +35,21 @@ export const apiCall = defineNode({
         Type.Number({ exclusiveMinimum: 0, maximum: 300, description: "For all of it; 30 unless given." }),
       ),
       fail_on_status: Type.Optional(
-        Type.Boolean({ description: "Whether an answer of 400 and above fails the step; true unless given." }),
+        Type.Boolean({
+          description: "Whether an answer of 400 and above fails the step; true unless given.",
+        }),
       ),
-      follow_redirects: Type.Optional(Type.Boolean({ description: "Follow up to three; false unless given." })),
+      follow_redirects: Type.Optional(
+        Type.Boolean({ description: "Follow up to three; false unless given." }),
+      ),
     },
     { additionalProperties: false },
   ),
   output: Type.Object({
     status: Type.Integer({ description: "HTTP status." }),
-    headers: Type.Record(Type.String(), Type.String(), { description: "Response headers, names in lower case." }),
+    headers: Type.Record(Type.String(), Type.String(), {
+      description: "Response headers, names in lower case.",
+    }),
     body: Type.Unknown({ description: "Parsed when the answer is JSON, else its text." }),
     duration_ms: Type.Integer({ description: "From the first byte out to the last byte in." }),
   }),
@@ -66,7 +72,8 @@ export const apiCall = defineNode({
       const retryable = error.class !== "blocked" && error.class !== "bad_url" && error.class !== "aborted";
       throw new NodeError(error.class.toUpperCase(), error.message, { retryable });
     }
-    if (answer.truncated) throw new NodeError("ANSWER_TOO_LARGE", `The answer is over ${LARGEST_ANSWER} bytes.`);
+    if (answer.truncated)
+      throw new NodeError("ANSWER_TOO_LARGE", `The answer is over ${LARGEST_ANSWER} bytes.`);
     if (answer.status >= 400 && input.fail_on_status !== false) {
       const retryable = answer.status >= 500 || answer.status === 429 || answer.status === 408;
       throw new NodeError("HTTP_STATUS", `The server answered ${answer.status}.`, { retryable });
@@ -83,11 +90,25 @@ export const apiCall = defineNode({
   },
 });
 
-function contentOf(given: Record<string, unknown>, body: unknown): { headers: Record<string, string>; body?: string } {
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+function contentOf(
+  given: Record<string, unknown>,
+  body: unknown,
+): { headers: Record<string, string>; body?: string } {
   const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(given)) headers[name.toLowerCase()] = String(value);
+  for (const [name, value] of Object.entries(given)) {
+    const text = String(value);
+    // The value may be a secret: the header is named, and no more.
+    if (!HEADER_NAME.test(name) || !HEADER_VALUE.test(text)) {
+      throw new NodeError("BAD_HEADER", `The header ${JSON.stringify(name.slice(0, 100))} cannot be sent.`);
+    }
+    headers[name.toLowerCase()] = text;
+  }
   if (body === undefined || body === null) return { headers };
-  if (typeof body === "string") return { headers: { "content-type": "text/plain; charset=utf-8", ...headers }, body };
+  if (typeof body === "string")
+    return { headers: { "content-type": "text/plain; charset=utf-8", ...headers }, body };
   return { headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) };
 }
 

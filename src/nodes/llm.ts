@@ -1,5 +1,6 @@
 import Type from "typebox";
-import type { Json } from "../lib/json.ts";
+import { schemaCheck, schemaFaults } from "../lib/draft-07.ts";
+import { isObject, type Json } from "../lib/json.ts";
 import { ModelError, type ModelMessage } from "../models/model.ts";
 import { defineNode, NodeError } from "./node.ts";
 
@@ -13,25 +14,37 @@ export const llm = defineNode({
     {
       prompt: Type.String({ minLength: 1, description: "What the model is asked." }),
       system_prompt: Type.Optional(Type.String({ description: "What the model is told to be." })),
-      model: Type.Optional(Type.String({ description: "provider/name; the configured default unless given." })),
-      temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2, description: "How freely it words things." })),
+      model: Type.Optional(
+        Type.String({ description: "provider/name; the configured default unless given." }),
+      ),
+      temperature: Type.Optional(
+        Type.Number({ minimum: 0, maximum: 2, description: "How freely it words things." }),
+      ),
       max_tokens: Type.Optional(Type.Integer({ minimum: 1, description: "Longest answer, in tokens." })),
-      json: Type.Optional(
-        Type.Boolean({ description: "The answer must be JSON; `json` of the output holds it parsed." }),
+      json_schema: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), {
+          description:
+            "JSON Schema (draft-07) that the answer must fit; `json` of the output holds it parsed.",
+        }),
       ),
     },
     { additionalProperties: false },
   ),
   output: Type.Object({
     text: Type.String({ description: "The answer." }),
-    json: Type.Optional(Type.Unknown({ description: "The answer parsed, where JSON was asked for." })),
+    json: Type.Optional(Type.Unknown({ description: "The answer parsed, where json_schema was given." })),
     model: Type.String({ description: "The model that was asked." }),
-    usage: Type.Object({
-      prompt_tokens: Type.Integer({ description: "Tokens read." }),
-      completion_tokens: Type.Integer({ description: "Tokens written." }),
-    }),
+    usage: Type.Object(
+      {
+        prompt_tokens: Type.Integer({ description: "Tokens read." }),
+        completion_tokens: Type.Integer({ description: "Tokens written." }),
+      },
+      { description: "What the answer took." },
+    ),
   }),
+  check: ({ json_schema }) => (isObject(json_schema) ? schemaFaults(json_schema, "json_schema") : []),
   async run(input, { models, signal }) {
+    const read = input.json_schema && reader(input.json_schema);
     const model = input.model ?? models.default_model;
     try {
       const answer = await models.complete({
@@ -46,20 +59,40 @@ export const llm = defineNode({
       return {
         tokens: prompt_tokens + completion_tokens,
         external_calls: 1,
-        output: input.json ? { ...output, json: parsed(answer.text) } : output,
+        output: read ? { ...output, json: read(answer.text) } : output,
       };
     } catch (error) {
-      if (error instanceof ModelError) throw new NodeError(error.code, error.message, { retryable: error.retryable });
+      if (error instanceof ModelError)
+        throw new NodeError(error.code, error.message, { retryable: error.retryable });
       throw error;
     }
   },
 });
 
-function messagesOf({ prompt, system_prompt, json }: { prompt: string; system_prompt?: string; json?: boolean }) {
-  const system = [system_prompt, json ? "Answer with one JSON value and nothing else." : undefined];
-  const told = system.filter((part) => part !== undefined).join("\n\n");
-  const messages: ModelMessage[] = [{ role: "user", content: prompt }];
-  return told ? [{ role: "system", content: told } satisfies ModelMessage, ...messages] : messages;
+type Asked = { prompt: string; system_prompt?: string; json_schema?: Record<string, unknown> };
+
+function messagesOf({ prompt, system_prompt, json_schema }: Asked): ModelMessage[] {
+  const wanted =
+    json_schema &&
+    `Answer with one JSON value that fits this JSON Schema and nothing else:\n${JSON.stringify(json_schema)}`;
+  const told = [system_prompt, wanted].filter((part) => part).join("\n\n");
+  const asked: ModelMessage = { role: "user", content: prompt };
+  return told ? [{ role: "system", content: told }, asked] : [asked];
+}
+
+/** Reads an answer as JSON of the wanted shape. Another try may well give one, so a misfit is retryable. */
+function reader(json_schema: Record<string, unknown>): (text: string) => Json {
+  const wrong = schemaFaults(json_schema, "json_schema")[0];
+  if (wrong) throw new NodeError("INVALID_CONFIG", `${wrong.field}: expected ${wrong.expected}`);
+  const faultsOf = schemaCheck(json_schema);
+  return (text) => {
+    const value = parsed(text);
+    const fault = faultsOf(value)[0];
+    if (!fault) return value;
+    const where = fault.field ? `${fault.field}: ` : "";
+    const told = `The model's answer does not fit json_schema: ${where}expected ${fault.expected}, received ${fault.received}.`;
+    throw new NodeError("JSON_MISFIT", told, { retryable: true });
+  };
 }
 
 // Models like to wrap JSON in a fence although told not to.

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from "typebox";
 import type { Egress } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Fault } from "../lib/errors.ts";
 import type { Json } from "../lib/json.ts";
 import type { Schema } from "../lib/schema.ts";
 import { json } from "../lib/schema.ts";
@@ -34,6 +35,8 @@ export type NodeType<T extends TSchema = TSchema> = {
   /** `input_config` without `_options`, rendered. */
   input: Schema<T>;
   output: TSchema;
+  /** What the schema cannot say of a configuration, asked when a workflow is saved. Texts may be templates yet. */
+  check?(config: Record<string, unknown>): Fault[];
   /** Where the workflow says nothing; without it a step has one attempt. */
   retries?: Retries;
   run(input: Static<T>, run: NodeRun): Promise<NodeResult>;
@@ -50,7 +53,10 @@ export function defineNode<T extends TSchema>(definition: Definition<T>): NodeTy
       const fault = input.faults(config)[0];
       if (fault) {
         const { field, expected, received } = fault;
-        throw new NodeError("INVALID_CONFIG", `${field || "input_config"}: expected ${expected}, received ${received}`);
+        throw new NodeError(
+          "INVALID_CONFIG",
+          `${field || "input_config"}: expected ${expected}, received ${received}`,
+        );
       }
       return definition.run(config, run);
     },

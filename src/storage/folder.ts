@@ -10,6 +10,8 @@ export type DataFolder = {
   lock(folder: string, holder: { version: string }): FolderLock;
   /** Who holds the folder; undefined when nobody does. */
   holder(folder: string): Holder | undefined;
+  /** The schema of the folder's database; undefined where there is no database yet. */
+  schema(folder: string): number | undefined;
   /** Undefined where there is no database yet. */
   inspect(folder: string): Inspection | undefined;
   /** Runs through the whole database; answers what is wrong with it, nothing when it is sound. */

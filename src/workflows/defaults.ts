@@ -25,6 +25,7 @@ function completeSchema(given: Record<string, unknown>): InputSchema {
       Object.entries(properties).map(([name, property]) => [
         name,
         {
+          title: name,
           description: "",
           ...property,
           ui_metadata: { order: 0, ...(property["ui_metadata"] as object | undefined) },

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { created, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import { CreateWorkflow, InWorkspace, ListWorkflows, UpdateWorkflow } from "./schema.ts";
+import { CreateWorkflow, InWorkspace, ListWorkflows, UpdateWorkflow, ValidateWorkflow } from "./schema.ts";
 import type { Workflows } from "./service.ts";
 
 const tags = ["workflows"];
@@ -21,7 +21,7 @@ export const workflowRoutes = ({ workflows }: { workflows: Workflows }) =>
     })
     .post("/workflows/validate", ({ body }) => workflows.validate(body), {
       policy: "key",
-      body: CreateWorkflow,
+      body: ValidateWorkflow,
       detail: { summary: "Check a workflow without storing it", tags },
     })
     .post(

@@ -34,7 +34,7 @@ const UiMetadata = Type.Object({
 });
 
 const Property = Type.Object({
-  title: Type.String({ maxLength: 200 }),
+  title: Type.Optional(Type.String({ maxLength: 200, description: "The input's name unless given." })),
   type: Type.Optional(Type.Unknown()),
   description: Type.Optional(Type.String({ maxLength: 2_000 })),
   items: Type.Optional(Type.Unknown()),
@@ -75,6 +75,10 @@ const written = {
 /** Whatever is left out has the default of interface 2.1. */
 export const CreateWorkflow = json(Type.Object(written, { additionalProperties: false }));
 export type CreateWorkflow = Static<typeof CreateWorkflow.schema>;
+
+/** What is to be checked: anything, so that what is wrong with it is the answer and not a refusal. */
+export const ValidateWorkflow = json(Type.Record(Type.String(), Type.Unknown()));
+export type ValidateWorkflow = Static<typeof ValidateWorkflow.schema>;
 
 /** Any subset; fields that the server owns may come back as they were read, and only so. */
 export const UpdateWorkflow = json(Type.Object({ ...written, ...owned }, { additionalProperties: false }));

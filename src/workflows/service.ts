@@ -10,12 +10,13 @@ import { nodeTypes } from "../nodes/index.ts";
 import { completeProgram, DEFAULT_DESCRIPTION, DEFAULT_NAME } from "./defaults.ts";
 import { inputCheck } from "./input-schema.ts";
 import {
-  type CreateWorkflow,
+  CreateWorkflow,
   type InWorkspace,
   type ListWorkflows,
   OWNED,
   type Program,
   type UpdateWorkflow,
+  type ValidateWorkflow,
   type Workflow,
 } from "./schema.ts";
 import type { DefinitionRow, WorkflowPatch, WorkflowRow, WorkflowStore } from "./store.ts";
@@ -33,11 +34,11 @@ export type Definition = {
 
 export type Workflows = ReturnType<typeof createWorkflows>;
 
-const MOST_DEFINITIONS = 500;
+const MOST_CACHED_CHARACTERS = 16 * 1024 * 1024;
 
 export function createWorkflows({ store, clock }: { store: WorkflowStore; clock: Clock }) {
   // By content hash, so an entry can never be out of date.
-  const definitions = new LRUCache<string, Definition>({ max: MOST_DEFINITIONS });
+  const definitions = new LRUCache<string, Definition>({ maxSize: MOST_CACHED_CHARACTERS });
 
   async function find(id: string): Promise<WorkflowRow> {
     const workflow = isUuid(id) ? await store.get(id) : undefined;
@@ -51,10 +52,10 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
     return workflow;
   }
 
-  async function programOf(hash: string): Promise<Program> {
+  async function textOf(hash: string): Promise<string> {
     const text = await store.definition(hash);
     if (text === undefined) throw new Error(`definition ${hash} is missing`);
-    return JSON.parse(text) as Program;
+    return text;
   }
 
   async function present(row: WorkflowRow): Promise<Workflow> {
@@ -66,7 +67,7 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       name: row.name,
       description: row.description,
       images: row.images,
-      ...(await programOf(row.definition_hash)),
+      ...(JSON.parse(await textOf(row.definition_hash)) as Program),
       public_clone: row.public_clone,
       public_runnable: row.public_runnable,
       num_likes: row.num_likes,
@@ -85,7 +86,8 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
     async definition(hash: string): Promise<Definition> {
       const known = definitions.get(hash);
       if (known) return known;
-      const { input_schema, nodes, output_mapping } = await programOf(hash);
+      const text = await textOf(hash);
+      const { input_schema, nodes, output_mapping } = JSON.parse(text) as Program;
       const takesAnything =
         input_schema.required.length === 0 && Object.keys(input_schema.properties).length === 0;
       const isOpen = takesAnything && Object.keys(input_schema).every((key) => PLAIN_KEYS.has(key));
@@ -95,7 +97,7 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
         output_mapping: output_mapping as JsonObject,
         checkInput: isOpen ? () => [] : inputCheck(input_schema),
       };
-      definitions.set(hash, definition);
+      definitions.set(hash, definition, { size: text.length });
       return definition;
     },
 
@@ -139,7 +141,7 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
     async update(caller: Caller, id: string, body: UpdateWorkflow): Promise<Workflow> {
       const row = await inScope(caller, id);
       const before = await present(row);
-      const faults = OWNED.filter((field) => body[field] !== undefined && body[field] !== before[field]);
+      const faults = OWNED.filter((field) => !mayComeBack(body[field], before[field]));
       if (faults.length > 0) {
         throw invalid(
           faults.map((field) => ({
@@ -169,17 +171,26 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       await store.remove(id);
     },
 
-    /** Every fault at once, without storing anything. */
-    validate(body: CreateWorkflow): { valid: boolean; faults: Fault[] } {
-      const faults = programFaults(completeProgram(body));
+    /** Every fault at once, without storing anything; a record as it was read may be sent whole. */
+    validate(body: ValidateWorkflow): { valid: boolean; faults: Fault[] } {
+      const given = Object.fromEntries(
+        Object.entries(body).filter(([field]) => !OWNED.some((owned) => owned === field)),
+      );
+      const misshapen = CreateWorkflow.faults(given);
+      const faults =
+        misshapen.length > 0 ? misshapen : programFaults(completeProgram(given as CreateWorkflow));
       return { valid: faults.length === 0, faults };
     },
 
-    /** A workflow that its owner shows to everyone; all others are not there. */
+    /**
+     * A workflow that its owner shows to everyone; all others are not there. How it works is shown only with
+     * `public_clone`: addresses and credentials of whom it calls stand in its nodes.
+     */
     async publicInfo(id: string): Promise<Workflow> {
       const row = await find(id);
       if (!row.public_clone && !row.public_runnable) throw notFound("workflow", id);
-      return present(row);
+      const workflow = await present(row);
+      return row.public_clone ? workflow : { ...workflow, nodes: [], output_mapping: {} };
     },
 
     /** For references from other records of a project. */
@@ -201,6 +212,10 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       })),
   };
 }
+
+/** A counter may have moved on since it was read; everything else must be as it is stored. */
+const mayComeBack = (sent: unknown, stored: unknown): boolean =>
+  sent === undefined || sent === stored || (typeof sent === "number" && sent >= 0 && sent <= Number(stored));
 
 const PLAIN_KEYS = new Set(["title", "description", "required", "properties"]);
 const PLAIN_FIELDS = [

@@ -1,30 +1,28 @@
 import Type from "typebox";
 import type { Fault } from "../lib/errors.ts";
-import { type Json, readPath } from "../lib/json.ts";
+import { isObject, readPath } from "../lib/json.ts";
 import { nearest } from "../lib/nearest.ts";
 import { json } from "../lib/schema.ts";
 import { isTemplate, references, TemplateError } from "../lib/template.ts";
 import { nodeType, nodeTypes } from "../nodes/index.ts";
-import { schemaFaults } from "./input-schema.ts";
+import { inputSchemaFaults } from "./input-schema.ts";
 import type { Node, Program } from "./schema.ts";
 
-/** Names that templates give a meaning of their own. */
+/** What every template can name, */
+const ALWAYS = ["inputs", "vars", "run", "event"];
+/** what only some can, inside of loops and output mappings, */
+const NOT_HERE = new Set(["loop", "item", "index", "output", "error"]);
+/** and what no node may be called for their sake and the template language's. */
 const RESERVED = new Set([
-  "inputs",
-  "vars",
-  "run",
-  "event",
-  "loop",
-  "item",
-  "index",
-  "output",
-  "error",
+  ...ALWAYS,
+  ...NOT_HERE,
   "true",
   "false",
   "nil",
   "null",
   "empty",
   "blank",
+  "forloop",
 ]);
 const NAME = /^[A-Za-z_][\w-]*$/;
 
@@ -53,29 +51,43 @@ const Options = json(
   ),
 );
 
-/** Everything that would keep a workflow from running, with paths; nothing when it is sound. */
-export function programFaults(program: Program): Fault[] {
-  const faults = schemaFaults(program.input_schema);
-  const inputs = Object.keys(program.input_schema.properties);
-  const later = new Set(program.nodes.map((node) => node.name));
-  // Without a declared input any name may be one.
-  const known = inputs.length > 0 ? new Set([...inputs, ...RESERVED]) : undefined;
-  const taken = new Set<string>();
+const MOST_FAULTS = 100;
 
+/** Everything that would keep a workflow from running, with paths, at most 100; nothing when it is sound. */
+export function programFaults(program: Program): Fault[] {
+  const faults = inputSchemaFaults(program.input_schema);
+  const inputs = Object.keys(program.input_schema.properties);
+  const names: Names = {
+    // Without a declared input any name may be one.
+    known: inputs.length > 0 ? new Set([...inputs, ...ALWAYS]) : undefined,
+    later: new Set(program.nodes.map((node) => node.name)),
+  };
+  const taken = new Set<string>();
   for (const [index, node] of program.nodes.entries()) {
     const at = `nodes.${index}`;
     faults.push(
       ...nameFaults(node.name, `${at}.name`, taken, inputs),
       ...configFaults(node, `${at}.input_config`),
+      ...referenceFaults(renderedPart(node), `${at}.input_config`, { ...names, node: node.name }),
+      ...referenceFaults(node.output_mapping, `${at}.output_mapping`, {
+        ...names,
+        node: node.name,
+        own: "output",
+      }),
     );
-    const mapped = { config: node.input_config, output: node.output_mapping ?? null } as Json;
-    faults.push(...referenceFaults(mapped, at, { known, later, node: node.name }));
     taken.add(node.name);
-    later.delete(node.name);
-    known?.add(node.name);
+    names.later.delete(node.name);
+    names.known?.add(node.name);
   }
-  faults.push(...referenceFaults(program.output_mapping as Json, "output_mapping", { known, later }));
-  return faults;
+  faults.push(...referenceFaults(program.output_mapping, "output_mapping", names));
+  return faults.slice(0, MOST_FAULTS);
+}
+
+/** What a step renders: these two options are taken as they are. */
+function renderedPart({ input_config: { _options, ...config } }: Node): unknown {
+  if (!isObject(_options)) return config;
+  const { default_output, pinned_output, ...options } = _options;
+  return { ...config, _options: options };
 }
 
 function nameFaults(name: string, field: string, taken: Set<string>, inputs: string[]): Fault[] {
@@ -104,6 +116,7 @@ function configFaults(node: Node, at: string): Fault[] {
   const inOptions = _options === undefined ? [] : Options.faults(_options);
   return [
     ...inConfig,
+    ...(type.check?.(config) ?? []).map((fault) => ({ ...fault, field: below(at, fault.field) })),
     ...inOptions.map((fault) => ({ ...fault, field: below(`${at}._options`, fault.field) })),
   ];
 }
@@ -121,26 +134,41 @@ function isLate(config: object, field: string): boolean {
   }
 }
 
-type Names = { known?: Set<string>; later: Set<string>; node?: string };
+/** Whom a template may name: `own` only where it stands, `later` not yet. */
+type Names = { known?: Set<string>; later: Set<string>; node?: string; own?: string };
 
-function referenceFaults(value: Json, at: string, { known, later, node }: Names): Fault[] {
-  let paths: string[][];
+function referenceFaults(value: unknown, at: string, names: Names): Fault[] {
+  if (typeof value === "string") return textFaults(value, at, names);
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, item]) => referenceFaults(item, `${at}.${key}`, names));
+}
+
+function textFaults(text: string, field: string, { known, later, node, own }: Names): Fault[] {
+  let roots: Set<string>;
   try {
-    paths = references(value);
+    roots = new Set(references(text).flatMap(([root]) => (root === undefined ? [] : [root])));
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
-    return [{ field: at, expected: "templates that can be read", received: error.message.slice(0, 200) }];
+    return [{ field, expected: "a template that can be read", received: error.message.slice(0, 200) }];
   }
   const faults: Fault[] = [];
-  for (const [root] of paths) {
-    if (root === undefined || (root === "output" && node !== undefined)) continue;
+  for (const root of roots) {
     const received = `{{ ${root.slice(0, 100)} }}`;
+    if (root === own) continue;
     if (root === node)
-      faults.push({ field: at, expected: "a reference to an earlier node", received: `${received}, itself` });
+      faults.push({ field, expected: "a reference to an earlier node", received: `${received}, itself` });
     else if (later.has(root))
-      faults.push({ field: at, expected: "a reference to an earlier node", received });
-    else if (known && !known.has(root)) {
-      faults.push({ field: at, expected: "a reference to an input or an earlier node", received });
+      faults.push({
+        field,
+        expected: "a reference to an earlier node",
+        received: `${received}, a later one`,
+      });
+    else if (known ? !known.has(root) : NOT_HERE.has(root)) {
+      const close = known && nearest(root, known);
+      const expected = close
+        ? `an input or an earlier node, such as ${close}`
+        : "an input or an earlier node";
+      faults.push({ field, expected, received });
     }
   }
   return faults;

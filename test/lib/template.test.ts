@@ -28,6 +28,9 @@ describe("a template", () => {
     expect(() => render("Hi {{ missing }}", {})).toThrow(TemplateError);
     expect(render("{{ missing | default: 5 }}")).toBe(5);
     expect(render("{% if missing %}a{% else %}b{% endif %}")).toBe("b");
+    // Liquid itself reads on through null and would leave a hole in the text.
+    expect(() => render("Hi {{ who.name }}", { who: null })).toThrow("{{ who.name }} refers to nothing");
+    expect(render("{{ who.name | default: 'you' }}", { who: null })).toBe("you");
   });
 
   test("has the filters people reach for", () => {
@@ -35,21 +38,40 @@ describe("a template", () => {
     expect(render("{{ x | sha256 }}", { x: "" })).toStartWith("e3b0c442");
     expect(render("{{ x | json }}", { x: { a: 1 } })).toBe('{"a":1}');
     expect(render("{{ t | date: '%Y-%m-%d' }}", { t: "2026-01-02T03:04:05Z" })).toBe("2026-01-02");
+    expect(render("{{ t | date: '%H:%M %z' }}", { t: "2026-01-02T03:04:05+02:00" })).toBe("01:04 +0000");
+    expect(render(["{{ nil }}", "{{ empty }}", "{{ 1 | divided_by: 0 }}"])).toEqual([null, "", null]);
   });
 
-  test.each(["{{", "{{ a | nope }}", "{% include 'x' %}", "{% render 'x' %}", "{% layout 'x' %}", "{% if %}"])(
-    "%s is refused",
-    (text) => {
-      expect(() => render(text, { a: 1 })).toThrow(TemplateError);
-    },
-  );
+  test("does not take data for an expression", () => {
+    for (const filter of ["where_exp: 'x', data", "find_exp: 'x', data", "has_exp: 'x', data"]) {
+      expect(() => render(`{{ list | ${filter} }}`, { list: [1], data: "secret", secret: 1 })).toThrow(
+        "undefined filter",
+      );
+    }
+    expect(() => render("a {{ o | raw }}", { o: {} })).toThrow("undefined filter");
+  });
 
-  test.each(["constructor", "__proto__", "a.constructor", "a.__proto__.polluted", "s.constructor.constructor", "list.map"])(
-    "%s leads nowhere",
-    (path) => {
-      expect(() => render(`{{ ${path} }}`, { a: {}, s: "text", list: [] })).toThrow("refers to nothing");
-    },
-  );
+  test.each([
+    "{{",
+    "{{ a | nope }}",
+    "{% include 'x' %}",
+    "{% render 'x' %}",
+    "{% layout 'x' %}",
+    "{% if %}",
+  ])("%s is refused", (text) => {
+    expect(() => render(text, { a: 1 })).toThrow(TemplateError);
+  });
+
+  test.each([
+    "constructor",
+    "__proto__",
+    "a.constructor",
+    "a.__proto__.polluted",
+    "s.constructor.constructor",
+    "list.map",
+  ])("%s leads nowhere", (path) => {
+    expect(() => render(`{{ ${path} }}`, { a: {}, s: "text", list: [] })).toThrow("refers to nothing");
+  });
 
   test("that would run for ever or grow without end is stopped", () => {
     const nested = "{% for a in (1..9999) %}{% for b in (1..9999) %}x{% endfor %}{% endfor %}";
@@ -60,7 +82,10 @@ describe("a template", () => {
 });
 
 test("data comes out as it went in, whatever it looks like", () => {
-  const text = fc.oneof(fc.string(), fc.constantFrom("{{ x }}", "{% raw %}", "{{", "}}", "{{ secret | default: 1 }}"));
+  const text = fc.oneof(
+    fc.string(),
+    fc.constantFrom("{{ x }}", "{% raw %}", "{{", "}}", "{{ secret | default: 1 }}"),
+  );
   fc.assert(
     fc.property(fc.jsonValue(), text, (value, inner) => {
       expect(render("{{ x }}", { x: inner })).toBe(inner);
@@ -71,7 +96,10 @@ test("data comes out as it went in, whatever it looks like", () => {
 });
 
 test("references are the paths that must exist before", () => {
-  expect(references({ a: "{{ greet.text }} {{ name | upcase }}", b: ["{% for i in items %}{{ i.x }}{% endfor %}"] })).toEqual(
-    [["greet", "text"], ["name"], ["items"]],
-  );
+  expect(
+    references({
+      a: "{{ greet.text }} {{ name | upcase }}",
+      b: ["{% for i in items %}{{ i.x }}{% endfor %}"],
+    }),
+  ).toEqual([["greet", "text"], ["name"], ["items"]]);
 });

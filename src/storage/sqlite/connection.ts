@@ -18,15 +18,23 @@ export class Connection {
 
   /** The number of rows changed. */
   run(sql: string, ...values: Bind[]): number {
-    return this.#prepared(sql).run(...values).changes;
+    return this.prepared(sql).run(...values).changes;
   }
 
   get<T = Row>(sql: string, ...values: Bind[]): T | undefined {
-    return (this.#prepared(sql).get(...values) as T | null) ?? undefined;
+    return (this.prepared(sql).get(...values) as T | null) ?? undefined;
   }
 
   all<T = Row>(sql: string, ...values: Bind[]): T[] {
-    return this.#prepared(sql).all(...values) as T[];
+    return this.prepared(sql).all(...values) as T[];
+  }
+
+  /**
+   * What `read` answers, read once for all who ask within one snapshot; on a connection without snapshots
+   * each time anew. For what many requests of one moment need alike; nobody may change the value.
+   */
+  shared<T>(_key: string, read: () => T): T {
+    return read();
   }
 
   close(): void {
@@ -35,7 +43,7 @@ export class Connection {
     this.raw.close();
   }
 
-  #prepared(sql: string): Statement {
+  protected prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (!statement) {
       statement = this.raw.prepare(sql);
@@ -64,11 +72,60 @@ export function openWriter(path: string): Connection {
   return new Connection(raw);
 }
 
-/** Opens for reading beside a writer; sees every commit at once. */
-export function openReader(path: string): Connection {
+/**
+ * A reading connection whose reads share a snapshot within one turn of the event loop. Every commit of the
+ * writer empties a reader's page cache, so under load each read by itself would fetch the same pages from
+ * the log again. The snapshot ends with the turn, and before anyone is told of a commit (`refresh`): what
+ * was written is always seen by those who were told, and what others wrote by the next turn.
+ */
+export class Reader extends Connection {
+  #isOpen = false;
+  readonly #shared = new Map<string, unknown>();
+
+  override get<T = Row>(sql: string, ...values: Bind[]): T | undefined {
+    this.#open();
+    return super.get<T>(sql, ...values);
+  }
+
+  override all<T = Row>(sql: string, ...values: Bind[]): T[] {
+    this.#open();
+    return super.all<T>(sql, ...values);
+  }
+
+  override shared<T>(key: string, read: () => T): T {
+    this.#open();
+    if (this.#shared.has(key)) return this.#shared.get(key) as T;
+    const value = read();
+    this.#shared.set(key, value);
+    return value;
+  }
+
+  /** Ends the snapshot: the next read sees everything that is committed by then. */
+  refresh(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#shared.clear();
+    this.prepared("COMMIT").run();
+  }
+
+  override close(): void {
+    this.refresh();
+    super.close();
+  }
+
+  #open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.prepared("BEGIN").run();
+    setImmediate(() => this.refresh());
+  }
+}
+
+/** Opens for reading beside a writer. */
+export function openReader(path: string): Reader {
   const raw = new Database(path, { readonly: true, strict: true });
   raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   raw.run("PRAGMA trusted_schema = OFF");
   raw.run("PRAGMA query_only = ON");
-  return new Connection(raw);
+  return new Reader(raw);
 }

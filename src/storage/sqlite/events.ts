@@ -52,19 +52,20 @@ type SubscriberText = Omit<Subscriber, "events" | "retry_policy" | "conditions" 
 
 const parsed = <T>(text: string | null): T | null => (text === null ? null : JSON.parse(text));
 
+const SUBSCRIBERS = `SELECT id, events, status, status_reason, retry_policy, conditions, filters
+  FROM subscriptions WHERE project_id = ? ORDER BY id`;
+
+const subscriber = (row: SubscriberText): Subscriber => ({
+  ...row,
+  events: JSON.parse(row.events),
+  retry_policy: parsed(row.retry_policy),
+  conditions: parsed(row.conditions),
+  filters: parsed(row.filters),
+});
+
 export const sqliteEvents = ({ reader }: Pick<Storage, "reader">): EventStore => ({
   subscribers: async (project_id) =>
-    reader
-      .all<SubscriberText>(
-        `SELECT id, events, status, status_reason, retry_policy, conditions, filters
-         FROM subscriptions WHERE project_id = ? ORDER BY id`,
-        project_id,
-      )
-      .map((row) => ({
-        ...row,
-        events: JSON.parse(row.events),
-        retry_policy: parsed(row.retry_policy),
-        conditions: parsed(row.conditions),
-        filters: parsed(row.filters),
-      })),
+    reader.shared(`subscribers ${project_id}`, () =>
+      reader.all<SubscriberText>(SUBSCRIBERS, project_id).map(subscriber),
+    ),
 });

@@ -3,7 +3,7 @@ import type {
   ExecutionEnd,
   ExecutionRow,
   ExecutionStore,
-  Spent,
+  Progress,
   StepRow,
 } from "../../executions/store.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../../hooks/store.ts";
@@ -70,30 +70,28 @@ function putStep(db: Connection, step: StepRow): void {
   );
 }
 
-function begin(
-  db: Connection,
-  { id, lease, started_at, outbox }: { id: string; lease: Lease; started_at: number; outbox: Outbox[] },
-): boolean {
-  if (!holdJob(db, lease)) return false;
-  const begun = db.run(
-    "UPDATE executions SET state = 'running', started_at = coalesce(started_at, ?) WHERE id = ? AND state IN ('queued', 'waiting')",
+function begin(db: Connection, id: string, started_at: number): void {
+  db.run(
+    `UPDATE executions SET state = 'running', started_at = coalesce(started_at, ?)
+     WHERE id = ? AND state IN ('queued', 'waiting')`,
     started_at,
     id,
   );
-  if (begun === 1) insertOutbox(db, outbox);
-  return begun === 1;
 }
 
-function mark(db: Connection, { lease, step }: { lease: Lease; step: StepRow }): boolean {
+type Marking = { lease: Lease; step: StepRow; started_at: number; outbox: Outbox[] };
+
+function mark(db: Connection, { lease, step, started_at, outbox }: Marking): boolean {
   const held = db.get("SELECT 1 FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'", lease.id, lease.attempt);
   if (!held) return false;
+  begin(db, step.execution_id, started_at);
   putStep(db, step);
+  insertOutbox(db, outbox);
   return true;
 }
 
-type Saving = { id: string; spent: Spent; steps: StepRow[]; outbox: Outbox[] };
-
-function save(db: Connection, { id, spent, steps, outbox }: Saving): void {
+function save(db: Connection, { id, started_at, spent, steps, outbox }: Progress): void {
+  begin(db, id, started_at);
   for (const step of steps) putStep(db, step);
   db.run(
     "UPDATE executions SET external_calls = ?, tokens = ?, steps_completed = ? WHERE id = ?",
@@ -105,16 +103,16 @@ function save(db: Connection, { id, spent, steps, outbox }: Saving): void {
   insertOutbox(db, outbox);
 }
 
-function checkpoint(db: Connection, saving: Saving & { lease: Lease }): boolean {
-  if (!holdJob(db, saving.lease)) return false;
-  save(db, saving);
+function checkpoint(db: Connection, progress: Progress): boolean {
+  if (!holdJob(db, progress.lease)) return false;
+  save(db, progress);
   return true;
 }
 
-function suspend(db: Connection, saving: Saving & { lease: Lease; at: number; reason: string }): boolean {
-  if (!releaseJob(db, saving.lease, saving.at, saving.reason)) return false;
-  save(db, saving);
-  db.run("UPDATE executions SET state = 'waiting' WHERE id = ? AND state = 'running'", saving.id);
+function suspend(db: Connection, { at, reason, ...progress }: Progress & { at: number; reason: string }): boolean {
+  if (!releaseJob(db, progress.lease, at, reason)) return false;
+  save(db, progress);
+  db.run("UPDATE executions SET state = 'waiting' WHERE id = ?", progress.id);
   return true;
 }
 
@@ -163,7 +161,6 @@ function stop(
 
 export const executionWrites = {
   "executions.accept": accept,
-  "executions.begin": begin,
   "executions.mark": mark,
   "executions.checkpoint": checkpoint,
   "executions.suspend": suspend,
@@ -173,10 +170,9 @@ export const executionWrites = {
 
 export const sqliteExecutions = ({ reader, writer }: Storage): ExecutionStore => ({
   accept: (accepting) => writer.submit("executions.accept", accepting),
-  // With an event in it the start must not be un-happened by a power cut; without one it is a mark.
-  begin: (beginning) =>
-    writer.submit("executions.begin", beginning, beginning.outbox.length > 0 ? "durable" : "lazy"),
-  mark: ({ durable, ...marking }) => writer.submit("executions.mark", marking, durable ? "durable" : "lazy"),
+  // A mark without an event may be taken back by a power cut, not by a crash of the program.
+  mark: ({ durable, ...marking }) =>
+    writer.submit("executions.mark", marking, durable || marking.outbox.length > 0 ? "durable" : "lazy"),
   checkpoint: (saving) => writer.submit("executions.checkpoint", saving),
   suspend: (suspending) => writer.submit("executions.suspend", suspending),
   finish: (end) => writer.submit("executions.finish", end),

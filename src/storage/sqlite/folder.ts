@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { BackupError, type DataFolder } from "../folder.ts";
 import { backupBeforeMigration, createBackup, listBackups, verifyBackup } from "./backup.ts";
 import { Connection, openWriter } from "./connection.ts";
-import { checkFolder, inspectFolder, openToRead } from "./inspect.ts";
+import { checkFolder, folderSchema, inspectFolder, openToRead } from "./inspect.ts";
 import { lockFolder, lockHolder } from "./lock.ts";
 import { latestVersion, migrate, migrationStatus, schemaVersion } from "./migrate.ts";
 import { databasePath } from "./paths.ts";
@@ -54,6 +54,7 @@ export const sqliteFolder: DataFolder = {
   },
   lock: lockFolder,
   holder: lockHolder,
+  schema: folderSchema,
   inspect: inspectFolder,
   check: checkFolder,
   migrations,

@@ -31,6 +31,18 @@ export function countRows(db: Database): Record<string, number> {
   return rows;
 }
 
+/** Cheap: reads one page. Undefined where there is no database. */
+export function folderSchema(folder: string): number | undefined {
+  const path = databasePath(folder);
+  if (!existsSync(path)) return undefined;
+  const db = openToRead(path);
+  try {
+    return schemaOf(db);
+  } finally {
+    db.close();
+  }
+}
+
 export function inspectFolder(folder: string): Inspection | undefined {
   const path = databasePath(folder);
   if (!existsSync(path)) return undefined;

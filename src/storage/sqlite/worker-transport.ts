@@ -1,6 +1,7 @@
 import type { Call, Outcome } from "./batch.ts";
 import type { Transport } from "./writer.ts";
 
+// As text: one JSON string crosses the threads several times faster than a cloned tree of small objects.
 export type ToWorker = { type: "open"; path: string } | { type: "batch"; calls: Call[] } | { type: "close" };
 export type FromWorker =
   | { type: "open" }
@@ -20,10 +21,10 @@ export async function startWorker(path: string, lost: (reason: string) => void):
   let sentAt = 0;
   let closing = false;
 
-  worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+  worker.onmessage = ({ data }: MessageEvent<string>) => {
     const next = expecting;
     expecting = undefined;
-    next?.(data);
+    next?.(JSON.parse(data) as FromWorker);
   };
   worker.onerror = (event) => lost(event.message);
   worker.addEventListener("close", () => {
@@ -38,7 +39,7 @@ export async function startWorker(path: string, lost: (reason: string) => void):
     new Promise<FromWorker>((resolve) => {
       expecting = resolve;
       sentAt = performance.now();
-      worker.postMessage(message);
+      worker.postMessage(JSON.stringify(message));
     });
 
   const opened = await ask({ type: "open", path });

@@ -8,10 +8,11 @@ import { operations } from "./operations.ts";
 import type { FromWorker, ToWorker } from "./worker-transport.ts";
 
 declare const self: Worker;
-const answer = (message: FromWorker) => self.postMessage(message);
+const answer = (message: FromWorker) => self.postMessage(JSON.stringify(message));
 let db: Connection | undefined;
 
-self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
+self.onmessage = (event: MessageEvent<string>) => {
+  const data = JSON.parse(event.data) as ToWorker;
   if (data.type === "batch" && db) {
     answer({ type: "outcomes", outcomes: runBatch(db, operations, data.calls) });
   } else if (data.type === "open") {

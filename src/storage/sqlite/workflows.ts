@@ -39,10 +39,12 @@ export const sqliteWorkflows = ({ reader, writer }: Storage): WorkflowStore => (
   remove: (id) => writer.submit("workflows.remove", id),
   get: async (id) => reader.orm.select().from(workflows).where(eq(workflows.id, id)).get(),
   target: async (id) =>
-    reader.get<WorkflowTarget>(
-      `SELECT id, workspace_id, project_id, user_id, name, definition_hash, num_runs, run_ms_total
-       FROM workflows WHERE id = ?`,
-      id,
+    reader.shared(`workflow ${id}`, () =>
+      reader.get<WorkflowTarget>(
+        `SELECT id, workspace_id, project_id, user_id, name, definition_hash, num_runs, run_ms_total
+         FROM workflows WHERE id = ?`,
+        id,
+      ),
     ),
   definition: async (hash) =>
     reader.get<{ definition: string }>("SELECT definition FROM definitions WHERE hash = ?", hash)?.definition,

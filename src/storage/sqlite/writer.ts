@@ -35,9 +35,10 @@ type Waiting = { resolve(value: never): void; reject(error: Error): void };
 
 /**
  * Group commit: one batch is with the connection, and whatever arrives meanwhile forms the next. No timer:
- * alone, an operation waits for nothing; under load, one sync carries hundreds.
+ * alone, an operation waits for nothing; under load, one sync carries hundreds. `committed` is called
+ * before those who wait for a batch are told of it.
  */
-export function createWriter(transport: Transport): Writer {
+export function createWriter(transport: Transport, committed: () => void = () => {}): Writer {
   let calls: Call[] = [];
   let waiting: Waiting[] = [];
   let busy = false;
@@ -59,6 +60,7 @@ export function createWriter(transport: Transport): Writer {
     transport.send(batch).then(
       (outcomes) => {
         busy = false;
+        committed();
         flush(); // the next batch is on its way before the callers of this one run
         settle(callers, outcomes);
       },

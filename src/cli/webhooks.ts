@@ -1,0 +1,159 @@
+import { readFileSync } from "node:fs";
+import type { Static, TSchema } from "typebox";
+import { describe, invalid } from "../lib/errors.ts";
+import { isObject } from "../lib/json.ts";
+import type { Schema } from "../lib/schema.ts";
+import { CreateWebhook, ListLogs, TestWebhook, UpdateWebhook } from "../webhooks/schema.ts";
+import { type Call, callerOf, callersOf, reaching, text, withServices } from "./command.ts";
+import { EXIT, ExitError, usageError } from "./exit.ts";
+import { putJson, putList, putRecord } from "./output.ts";
+
+const MOST = 1_000;
+
+export const listWebhooks = (call: Call) =>
+  withServices(call, async (services) => {
+    const lists = await Promise.all(
+      (await callersOf(call, services)).map((caller) =>
+        services.webhooks.list(caller, { limit: MOST, offset: 0 }),
+      ),
+    );
+    putList(
+      call,
+      lists.flatMap((list) => list.items),
+      [
+        { title: "ID", value: (one) => one.id },
+        { title: "NAME", value: (one) => one.name },
+        { title: "STATUS", value: (one) => one.status },
+        { title: "EVENTS", value: (one) => one.events.join(", ") },
+        { title: "URL", value: (one) => one.url },
+        { title: "SENT", value: (one) => one.delivery_stats.successful_deliveries },
+        { title: "FAILED", value: (one) => one.delivery_stats.failed_deliveries },
+      ],
+      "no webhooks yet; make one: errand webhooks create --url URL --events KINDS",
+    );
+  });
+
+export const createWebhook = (call: Call) =>
+  withServices(call, async (services) => {
+    const body = checked(CreateWebhook, bodyOf(call.flags));
+    const webhook = await services.webhooks.create(await callerOf(call, services), body);
+    putRecord(call, webhook);
+    call.output.words("Deliveries are signed with the secret; the receiver needs it.\n");
+  });
+
+export const showWebhook = (call: Call) =>
+  withServices(call, async (services) =>
+    putRecord(call, await reaching(call, services, (caller) => services.webhooks.get(caller, call.args[0]!))),
+  );
+
+export const updateWebhook = (call: Call) =>
+  withServices(call, async (services) => {
+    const body = checked(UpdateWebhook, bodyOf(call.flags));
+    if (Object.keys(body).length === 0)
+      throw usageError("nothing to change", "give --url, --events, --name or --from");
+    putRecord(
+      call,
+      await reaching(call, services, (caller) => services.webhooks.update(caller, call.args[0]!, body)),
+    );
+  });
+
+export const deleteWebhook = (call: Call) =>
+  withServices(call, async (services) => {
+    await reaching(call, services, (caller) => services.webhooks.remove(caller, call.args[0]!));
+    call.output.words(`deleted ${call.args[0]}\n`);
+  });
+
+export const pauseWebhook = (call: Call) =>
+  withServices(call, async (services) =>
+    putRecord(
+      call,
+      await reaching(call, services, (caller) => services.webhooks.pause(caller, call.args[0]!)),
+    ),
+  );
+
+export const resumeWebhook = (call: Call) =>
+  withServices(call, async (services) =>
+    putRecord(
+      call,
+      await reaching(call, services, (caller) => services.webhooks.resume(caller, call.args[0]!)),
+    ),
+  );
+
+/** Sends a sample; exit code 5 when the receiver did not take it. */
+export const testWebhook = (call: Call) =>
+  withServices(call, async (services) => {
+    const body = checked(TestWebhook, { event: text(call.flags, "event") });
+    const result = await reaching(call, services, (caller) => services.testSend(caller, call.args[0]!, body));
+    const { sent, received } = result;
+    if (call.flags["json"]) putJson(call.output, result);
+    else putRecord(call, { sent: `${sent.method} ${sent.url}`, event: result.event, ...received });
+    if (!result.success) throw new ExitError(EXIT.refused, "the receiver did not take the sample");
+  });
+
+export const webhookLogs = (call: Call) =>
+  withServices(call, async (services) => {
+    const { limit, status } = call.flags;
+    const given = { limit: limit ?? "50", ...(status === undefined ? {} : { status }) };
+    const filter = checked(ListLogs, given);
+    const { logs } = await reaching(call, services, (caller) =>
+      services.deliveries.logs(caller, call.args[0]!, filter),
+    );
+    putList(
+      call,
+      logs,
+      [
+        { title: "TIME", value: (one) => one.timestamp },
+        { title: "EVENT", value: (one) => one.event },
+        { title: "STATUS", value: (one) => one.status },
+        { title: "CODE", value: (one) => one.response_code ?? one.error_class },
+        { title: "MS", value: (one) => one.response_time_ms },
+        { title: "ATTEMPTS", value: (one) => `${one.attempts}/${one.attempts_max}` },
+        { title: "REASON", value: (one) => one.reason },
+        { title: "DELIVERY", value: (one) => one.id },
+      ],
+      "no deliveries yet",
+    );
+  });
+
+export const webhookStats = (call: Call) =>
+  withServices(call, async (services) =>
+    putRecord(
+      call,
+      await reaching(call, services, (caller) => services.deliveries.stats(caller, call.args[0]!)),
+    ),
+  );
+
+/** A request's body from --from (a JSON file, - for standard input) with the single flags over it. */
+function bodyOf(flags: Call["flags"]): Record<string, unknown> {
+  const { name, url, events } = {
+    name: text(flags, "name"),
+    url: text(flags, "url"),
+    events: text(flags, "events"),
+  };
+  const from = text(flags, "from");
+  return {
+    ...(from === undefined ? {} : readBody(from)),
+    ...(name === undefined ? {} : { name }),
+    ...(url === undefined ? {} : { url }),
+    ...(events === undefined ? {} : { events: events.split(",").map((one) => one.trim()) }),
+  };
+}
+
+function readBody(from: string): Record<string, unknown> {
+  let body: unknown;
+  try {
+    body = JSON.parse(readFileSync(from === "-" ? 0 : from, "utf8"));
+  } catch (error) {
+    throw usageError(`--from ${from}: ${(error as Error).message}`);
+  }
+  if (!isObject(body)) throw usageError(`--from ${from}: expected a JSON object, received ${describe(body)}`);
+  return body;
+}
+
+/** The same check that the API makes of the same body. */
+function checked<T extends TSchema>(schema: Schema<T>, body: Record<string, unknown>): Static<T> {
+  // By way of JSON: what is undefined here is not there, as in a request.
+  const result = schema["~standard"].validate(JSON.parse(JSON.stringify(body)));
+  if ("issues" in result) throw invalid(result.issues);
+  return result.value;
+}

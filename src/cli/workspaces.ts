@@ -1,0 +1,50 @@
+import { type Call, scopeOf, text, withServices } from "./command.ts";
+import { putList, putRecord } from "./output.ts";
+
+export const listWorkspaces = (call: Call) =>
+  withServices(call, async ({ workspaces }) =>
+    putList(
+      call,
+      await workspaces.list(),
+      [
+        { title: "ID", value: (one) => one.id },
+        { title: "NAME", value: (one) => one.name },
+        { title: "OWNER", value: (one) => one.owner_email },
+        { title: "CREATED", value: (one) => one.created_at },
+      ],
+      "no workspaces yet; make one: errand workspaces create NAME",
+    ),
+  );
+
+export const createWorkspace = (call: Call) =>
+  withServices(
+    call,
+    async ({ workspaces }) =>
+      putRecord(
+        call,
+        await workspaces.create({ name: call.args[0]!, owner_email: text(call.flags, "owner") ?? null }),
+      ),
+    { creates: true },
+  );
+
+export const listProjects = (call: Call) =>
+  withServices(call, async (services) => {
+    const scope = text(call.flags, "workspace") === undefined ? undefined : await scopeOf(call, services);
+    putList(
+      call,
+      await services.workspaces.projects(scope?.workspace_id),
+      [
+        { title: "ID", value: (one) => one.id },
+        { title: "NAME", value: (one) => one.name },
+        { title: "WORKSPACE", value: (one) => one.workspace_id },
+        { title: "CREATED", value: (one) => one.created_at },
+      ],
+      "no projects yet",
+    );
+  });
+
+export const createProject = (call: Call) =>
+  withServices(call, async (services) => {
+    const { workspace_id } = await scopeOf(call, services);
+    putRecord(call, await services.workspaces.createProject(workspace_id, { name: call.args[0]! }));
+  });

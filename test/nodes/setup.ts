@@ -1,0 +1,61 @@
+import { createEgress, type Egress } from "../../src/egress/egress.ts";
+import type { Answer, ModelRequest, Models } from "../../src/models/model.ts";
+import type { NodeRun } from "../../src/nodes/node.ts";
+import { TestClock } from "../helpers/clock.ts";
+
+/** A server on loopback that answers with `answer` and keeps what it was sent. */
+export function server(answer: (request: Request, body: string) => Response | Promise<Response>) {
+  const got: { method: string; url: URL; headers: Record<string, string>; body: string }[] = [];
+  const running = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const body = await request.text();
+      got.push({
+        method: request.method,
+        url: new URL(request.url),
+        headers: request.headers.toJSON(),
+        body,
+      });
+      return answer(request, body);
+    },
+  });
+  return { url: `http://127.0.0.1:${running.port}`, got, [Symbol.dispose]: () => void running.stop(true) };
+}
+
+/** A model that answers with the given texts in turn, and the requests it was sent. */
+export function modelOf(...answers: (Partial<Answer> | Error)[]) {
+  const asked: ModelRequest[] = [];
+  const models: Models = {
+    default_model: "test/usual",
+    async complete(request) {
+      asked.push(request);
+      const answer = answers.shift();
+      if (answer instanceof Error) throw answer;
+      return {
+        text: "",
+        finish_reason: "stop",
+        usage: { prompt_tokens: 3, completion_tokens: 4 },
+        ...answer,
+      };
+    },
+    async *stream() {},
+    list: () => [],
+  };
+  return { models, asked };
+}
+
+export function runWith(
+  given: { egress?: Egress; models?: Models; signal?: AbortSignal } = {},
+): NodeRun & { close(): void } {
+  const egress = given.egress ?? createEgress({ allow: ["loopback"] });
+  return {
+    egress,
+    models: given.models ?? modelOf().models,
+    clock: new TestClock(),
+    signal: given.signal ?? new AbortController().signal,
+    idempotencyKey: "execution/0",
+    scope: { workspace_id: "w", project_id: "p" },
+    close: () => egress.close(),
+  };
+}
