@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from "commander";
 import { settings } from "../config.ts";
 import type { Setting } from "../lib/settings.ts";
+import { COMMIT, VERSION } from "../version.ts";
 import type { Call, Flags, Program } from "./command.ts";
 import { completion, SHELLS } from "./completion.ts";
 import { EXIT, usageError } from "./exit.ts";
@@ -37,6 +38,7 @@ function commandTree(act: Act, output: Output): Command {
     .description(
       "A self-hosted automation appliance: agents, durable workflows and webhooks in one executable.",
     )
+    .version(`errand ${VERSION} (${COMMIT})`, "-V, --version", "Print the version")
     .helpOption("-h, --help", "Show this help")
     .helpCommand("help [command]", "Show the help of a command")
     .showSuggestionAfterError(true)

@@ -1,5 +1,6 @@
 import { type Clock, iso } from "../lib/clock.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import { isObject, type Json, type JsonObject } from "../lib/json.ts";
+import { redact } from "../lib/redact.ts";
 import { renderDeep, TemplateError } from "../lib/template.ts";
 import { nodeType } from "../nodes/index.ts";
 import { NodeError, type NodeServices, type NodeType } from "../nodes/node.ts";
@@ -96,7 +97,12 @@ function firstScope({ execution, input }: Run): Scope {
 
 function remember(scope: Scope, node: Node, value: Json): void {
   scope[node.name] = value;
-  if (node.node_type_name === "set_variables") Object.assign(scope["vars"] as JsonObject, value);
+  if (node.node_type_name !== "set_variables" || !isObject(value)) return;
+  const vars = scope["vars"] as JsonObject;
+  // Defined, not assigned: a value may have come from elsewhere with a `__proto__` of its own.
+  for (const [name, held] of Object.entries(value)) {
+    Object.defineProperty(vars, name, { value: held, enumerable: true, writable: true, configurable: true });
+  }
 }
 
 async function saveProgress(run: Run): Promise<boolean> {
@@ -132,7 +138,8 @@ async function runNode(run: Run, node: Node, position: string, seq: number, scop
     }
     if (options.pinned_output !== undefined) return end(run, step, "success", options.pinned_output, false);
     const input = renderDeep(config, scope);
-    step.input = JSON.stringify(input);
+    // What is shown of a step is read by more people than may know its credentials.
+    step.input = JSON.stringify(type.effect === "none" ? input : redact(input));
     step.attempts++;
     if (type.effect !== "none") {
       if (before?.state === "started" && options.on_unknown === "fail") {
