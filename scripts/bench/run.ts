@@ -85,7 +85,7 @@ async function withErrand<T>(work: (errand: Errand, key: Key) => Promise<T>): Pr
   const errand = await startErrand({
     data,
     key,
-    args: ["--log-level", "error", "--no-access-log"],
+    args: ["--log-level", "error", "--access-log", "false"],
     env: { ERRAND_ALLOW_TARGETS: "127.0.0.1" },
   });
   try {
