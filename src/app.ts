@@ -97,6 +97,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
       services: { egress, models, clock },
       definition: workflows.definition,
       ended: waiters.ended,
+      awaited: waiters.has,
       report,
     }),
   );
@@ -108,7 +109,13 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   runner.register(turns.job);
 
   const hookStore = sqliteHooks(storage);
-  const hookTokens = createHookTokens({ store: hookStore, agents, workflows, clock, baseUrl: () => config.public_url });
+  const hookTokens = createHookTokens({
+    store: hookStore,
+    agents,
+    workflows,
+    clock,
+    baseUrl: () => config.public_url,
+  });
   const hooks = createHooks({ store: hookStore, agents, workflows, turns, executions, clock });
   const probe = sqliteProbe(storage);
   const chores: Chore[] = [forgetClaims({ store: sqliteIdempotency(storage), clock })];
@@ -156,7 +163,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const log = options.log ?? processLog({ level: config.log_level, format: config.log_format, clock });
   const metrics = createMetrics();
   let state: ServiceState = "starting";
-  let gate: Gate = async () => errorResponse(unavailable("The service is starting."), { request_id: "", hook: false }, log);
+  let gate: Gate = async () =>
+    errorResponse(unavailable("The service is starting."), { request_id: "", hook: false }, log);
   let listening: Listening | undefined;
   let lock: FolderLock | undefined;
   let services: Services | undefined;
@@ -197,7 +205,9 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     });
     processGauges(metrics, clock.now(), clock.now);
     serviceGauges(metrics, running);
-    stops.push(startChores(running.chores, clock, (chore, error) => log.error("a chore failed", { chore, error })));
+    stops.push(
+      startChores(running.chores, clock, (chore, error) => log.error("a chore failed", { chore, error })),
+    );
     stops.push(probeWhileFaulty(running, clock, log));
   }
 
@@ -211,7 +221,12 @@ export function createApp(config: Config, options: AppOptions = {}): App {
 
   return {
     async listen() {
-      listening = listen({ gate: (request, server) => gate(request, server), hostname: config.host, port: config.port, log });
+      listening = listen({
+        gate: (request, server) => gate(request, server),
+        hostname: config.host,
+        port: config.port,
+        log,
+      });
       try {
         services = await open();
         const recovered = await services.runner.start();
@@ -284,7 +299,8 @@ function urlOf({ host }: Config, { port }: Listening): string {
 }
 
 function limitersOf(config: Config, clock: Clock) {
-  const limiter = (name: string, quota: number) => (quota > 0 ? createLimiter({ name, quota, clock }) : undefined);
+  const limiter = (name: string, quota: number) =>
+    quota > 0 ? createLimiter({ name, quota, clock }) : undefined;
   return {
     limiter: limiter("ip", config.rate_limit),
     anonymousLimiter: limiter("anonymous", config.anonymous_rate_limit),

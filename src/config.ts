@@ -177,7 +177,7 @@ export const settings = {
   smtp_url: setting<string | undefined>({
     kind: address("an smtp:// or smtps:// address", "smtp:", "smtps:"),
     env: "ERRAND_SMTP_URL",
-    help: "Mail server for alerts, with user and password in it.",
+    help: "Mail server for alerts, with user and password in it; this version sends none yet.",
     secret: true,
     fallback: optional,
   }),
@@ -205,7 +205,7 @@ export const settings = {
   anthropic_api_key: setting<string | undefined>({
     kind: text(),
     env: "ANTHROPIC_API_KEY",
-    help: "Key of Anthropic.",
+    help: "Key of Anthropic; this version has no such provider yet.",
     secret: true,
     fallback: optional,
   }),

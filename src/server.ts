@@ -18,7 +18,11 @@ import { workflowRoutes } from "./workflows/routes.ts";
 export const prefixOf = (config: Config): string => (config.deployment === "external" ? "/v1" : "/api");
 
 /** The URL table: which feature answers under which prefix. The gate stands in front of it. */
-export function createServer(config: Config, services: Services, { metrics, log }: { metrics: Metrics; log: Log }) {
+export function createServer(
+  config: Config,
+  services: Services,
+  { metrics, log }: { metrics: Metrics; log: Log },
+) {
   const openapi = openapiDocument(() => app, { title: "Errand", version: VERSION, url: config.public_url });
   const features = new Elysia({ name: "features", prefix: prefixOf(config) })
     .use(keyRoutes(services))
@@ -43,4 +47,5 @@ export function createServer(config: Config, services: Services, { metrics, log 
   return app;
 }
 
-const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || host.startsWith("127.");

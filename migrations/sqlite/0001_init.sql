@@ -90,7 +90,7 @@ CREATE TABLE messages (
   usage TEXT,
   created_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX messages_by_conversation ON messages (conversation_id, id);
+CREATE INDEX messages_by_conversation ON messages (conversation_id, turn_id, id);
 
 CREATE TABLE definitions (
   hash TEXT PRIMARY KEY,

@@ -56,7 +56,8 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
         },
         data(socket, chunk) {
           const state = socket.data;
-          state.buffer = state.buffer.length === 0 ? Buffer.from(chunk) : Buffer.concat([state.buffer, chunk]);
+          state.buffer =
+            state.buffer.length === 0 ? Buffer.from(chunk) : Buffer.concat([state.buffer, chunk]);
           if (state.needed < 0 && !readHead(state)) return;
           if (state.buffer.length < state.needed) return;
           latencies.push(performance.now() - state.sentAt);
@@ -81,7 +82,8 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
   const counted = latencies.length;
   await Promise.race([finished, Bun.sleep(3_000)]);
   const sorted = Float64Array.from(latencies).sort();
-  const at = (share: number) => round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
+  const at = (share: number) =>
+    round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
   return {
     requests: counted,
     seconds: round(elapsed),
@@ -99,7 +101,9 @@ function wireRequest(plan: LoadPlan, url: URL): Buffer {
   const body = Buffer.from(plan.body ?? "");
   const headers = Object.entries({
     host: url.host,
-    ...(plan.body === undefined ? {} : { "content-type": "application/json", "content-length": String(body.length) }),
+    ...(plan.body === undefined
+      ? {}
+      : { "content-type": "application/json", "content-length": String(body.length) }),
     ...plan.headers,
   });
   const method = plan.method ?? (plan.body === undefined ? "GET" : "POST");

@@ -42,10 +42,14 @@ const BODY = JSON.stringify({ input_data: { name: "Ada", amount: 12 }, trigger_s
 
 const here = (file: string) => join(import.meta.dir, file);
 const say = (text: string) => process.stderr.write(`${text}\n`);
-const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+const median = (values: number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 async function load(plan: LoadPlan): Promise<LoadResult> {
-  const child = Bun.spawn([process.execPath, here("load.ts"), JSON.stringify(plan)], { stdout: "pipe", stderr: "inherit" });
+  const child = Bun.spawn([process.execPath, here("load.ts"), JSON.stringify(plan)], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
   const result = JSON.parse(await new Response(child.stdout).text()) as LoadResult;
   const bad = Object.keys(result.statuses).filter((status) => !status.startsWith("2"));
   if (bad.length > 0) throw new Error(`load on ${plan.url} met ${JSON.stringify(result.statuses)}`);
@@ -53,7 +57,10 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
 }
 
 async function yardstick(kind: string, file = ""): Promise<{ url: string; end(): void }> {
-  const child = Bun.spawn([process.execPath, here("yardsticks.ts"), kind, file], { stdout: "pipe", stderr: "inherit" });
+  const child = Bun.spawn([process.execPath, here("yardsticks.ts"), kind, file], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
   const reader = child.stdout.getReader();
   const port = Number(new TextDecoder().decode((await reader.read()).value));
   return { url: `http://127.0.0.1:${port}/`, end: () => child.kill() };
@@ -62,8 +69,14 @@ async function yardstick(kind: string, file = ""): Promise<{ url: string; end():
 const figures: Figure[] = [];
 
 function record(figure: Figure): void {
-  const ratio = figure.yardstick ? Math.round((figure.value / figure.yardstick.value) * 1_000) / 1_000 : undefined;
-  const whole = { ...figure, value: Math.round(figure.value * 1_000) / 1_000, ...(ratio === undefined ? {} : { ratio }) };
+  const ratio = figure.yardstick
+    ? Math.round((figure.value / figure.yardstick.value) * 1_000) / 1_000
+    : undefined;
+  const whole = {
+    ...figure,
+    value: Math.round(figure.value * 1_000) / 1_000,
+    ...(ratio === undefined ? {} : { ratio }),
+  };
   figures.push(whole);
   console.log(flags.json ? JSON.stringify(whole) : row(whole));
 }
@@ -97,14 +110,26 @@ async function withErrand<T>(work: (errand: Errand, key: Key) => Promise<T>): Pr
 }
 
 async function hookOf(errand: Errand, key: Key): Promise<string> {
-  const workflow = await errand.api<{ id: string }>("POST", `/api/workflows?workspace_id=${key.workspace_id}`, {
-    name: "bench",
-    input_schema: { properties: { name: { title: "Name", type: "string" } }, required: ["name"] },
-    nodes: [
-      { node_type_name: "set_variables", name: "greet", input_config: { variables: { text: "Hello {{ name }}" } } },
-    ],
-  });
-  const token = await errand.api<{ token: string }>("POST", `/api/workflows/${workflow.body.id}/webhook-tokens`, {});
+  const workflow = await errand.api<{ id: string }>(
+    "POST",
+    `/api/workflows?workspace_id=${key.workspace_id}`,
+    {
+      name: "bench",
+      input_schema: { properties: { name: { title: "Name", type: "string" } }, required: ["name"] },
+      nodes: [
+        {
+          node_type_name: "set_variables",
+          name: "greet",
+          input_config: { variables: { text: "Hello {{ name }}" } },
+        },
+      ],
+    },
+  );
+  const token = await errand.api<{ token: string }>(
+    "POST",
+    `/api/workflows/${workflow.body.id}/webhook-tokens`,
+    {},
+  );
   return `${errand.url}/webhooks/workflows/${workflow.body.id}?token=${token.body.token}`;
 }
 
@@ -151,7 +176,11 @@ async function endToEnd(connections: number): Promise<{ rate: number; p50: numbe
         if (delivered < accepted) await Bun.sleep(5);
       }
       if (delivered < accepted) throw new Error(`${accepted - delivered} of ${accepted} were not delivered`);
-      return { rate: delivered / ((performance.now() - began) / 1_000), p50: loaded.p50_ms, rss: memory(errand.pid) };
+      return {
+        rate: delivered / ((performance.now() - began) / 1_000),
+        p50: loaded.p50_ms,
+        rss: memory(errand.pid),
+      };
     });
   } finally {
     receiver.end();
@@ -173,14 +202,22 @@ async function unloadedEndToEnd(rounds: number): Promise<number> {
     return await withErrand(async (errand, key) => {
       const hook = await hookOf(errand, key);
       const url = `http://127.0.0.1:${receiver.port}/`;
-      await errand.api("POST", "/api/v1/webhooks", { name: "bench", url, events: ["workflow.execution.completed"] });
+      await errand.api("POST", "/api/v1/webhooks", {
+        name: "bench",
+        url,
+        events: ["workflow.execution.completed"],
+      });
       const times: number[] = [];
       for (let n = 0; n < rounds; n++) {
         const delivered = new Promise<void>((resolve) => {
           arrived = resolve;
         });
         const began = performance.now();
-        const response = await fetch(hook, { method: "POST", headers: { "content-type": "application/json" }, body: BODY });
+        const response = await fetch(hook, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: BODY,
+        });
         await response.text();
         await delivered;
         if (n >= rounds / 10) times.push(performance.now() - began);
@@ -213,7 +250,13 @@ async function startUp(): Promise<{ ms: number; rss: number }> {
 async function measure(): Promise<void> {
   say("start-up and idle memory ...");
   const start = await startUp();
-  record({ metric: "start-up to first answer", value: start.ms, unit: "ms", target: "< 120", met: start.ms < 120 });
+  record({
+    metric: "start-up to first answer",
+    value: start.ms,
+    unit: "ms",
+    target: "< 120",
+    met: start.ms < 120,
+  });
   record({ metric: "idle RSS", value: start.rss, unit: "MB", target: "< 90", met: start.rss < 90 });
 
   const bare: number[] = [];
@@ -272,7 +315,13 @@ async function measure(): Promise<void> {
   });
   say("unloaded end to end ...");
   const unloaded = await unloadedEndToEnd(1_000);
-  record({ metric: "unloaded end to end p50", value: unloaded, unit: "ms", target: "< 3 ms", met: unloaded < 3 });
+  record({
+    metric: "unloaded end to end p50",
+    value: unloaded,
+    unit: "ms",
+    target: "< 3 ms",
+    met: unloaded < 3,
+  });
   record({ metric: "RSS after end-to-end load", value: median(rss), unit: "MB" });
 }
 

@@ -26,7 +26,11 @@ export type Report = {
 
 const CLIENTS = 16;
 
-export async function killRounds(options: { rounds: number; seed: number; progress?: (text: string) => void }): Promise<Report> {
+export async function killRounds(options: {
+  rounds: number;
+  seed: number;
+  progress?: (text: string) => void;
+}): Promise<Report> {
   const data = scratch();
   const random = generator(options.seed);
   const received = new Map<string, number>();
@@ -78,7 +82,11 @@ async function prepare(errand: Errand, workspace_id: string, url: string): Promi
   const workflow = await errand.api<{ id: string }>("POST", `/api/workflows?workspace_id=${workspace_id}`, {
     name: "kill9",
     nodes: [
-      { node_type_name: "set_variables", name: "greet", input_config: { variables: { text: "Hello {{ n }}" } } },
+      {
+        node_type_name: "set_variables",
+        name: "greet",
+        input_config: { variables: { text: "Hello {{ n }}" } },
+      },
     ],
   });
   if (workflow.status !== 201) throw new Error(JSON.stringify(workflow.body));
@@ -88,7 +96,11 @@ async function prepare(errand: Errand, workspace_id: string, url: string): Promi
     events: ["workflow.execution.completed"],
   });
   if (subscription.status !== 201) throw new Error(JSON.stringify(subscription.body));
-  const token = await errand.api<{ token: string }>("POST", `/api/workflows/${workflow.body.id}/webhook-tokens`, {});
+  const token = await errand.api<{ token: string }>(
+    "POST",
+    `/api/workflows/${workflow.body.id}/webhook-tokens`,
+    {},
+  );
   return `${errand.url}/webhooks/workflows/${workflow.body.id}?token=${token.body.token}`;
 }
 
@@ -109,7 +121,11 @@ async function fire(hook: string, acknowledged: Set<string>, signal: AbortSignal
   }
 }
 
-async function settle(errand: Errand, received: Map<string, number>, acknowledged: Set<string>): Promise<void> {
+async function settle(
+  errand: Errand,
+  received: Map<string, number>,
+  acknowledged: Set<string>,
+): Promise<void> {
   const until = performance.now() + 30_000;
   let before = -1;
   while (performance.now() < until) {
@@ -141,10 +157,13 @@ function count(
     if (ends.get(id)!.n > 1) report.doubled++;
     if (!received.has(id)) report.undelivered++;
   }
-  const integrity = db.query<{ integrity_check: string }, []>("PRAGMA integrity_check").get()!.integrity_check;
+  const integrity = db
+    .query<{ integrity_check: string }, []>("PRAGMA integrity_check")
+    .get()!.integrity_check;
   db.close();
   const sorted = restarts.toSorted((a, b) => a - b);
-  const at = (share: number) => Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
+  const at = (share: number) =>
+    Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
   return {
     rounds,
     acknowledged: acknowledged.size,

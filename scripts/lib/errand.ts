@@ -41,14 +41,20 @@ export function freePort(): Promise<number> {
   });
 }
 
-export async function run(args: string[], options: { cwd?: string; env?: Record<string, string> } = {}): Promise<CommandResult> {
+export async function run(
+  args: string[],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<CommandResult> {
   const child = Bun.spawn([BINARY, ...args], {
     cwd: options.cwd ?? tmpdir(),
     env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...options.env },
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
   return { code: await child.exited, stdout, stderr };
 }
 
@@ -118,7 +124,11 @@ export async function startErrand(options: {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await response.text();
-      return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : undefined };
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: text ? JSON.parse(text) : undefined,
+      };
     },
     command: (...commandArgs) => run([...commandArgs, "--data", data], { env }),
     async stop() {

@@ -1,6 +1,7 @@
 // For Node 20 and newer, and for Bun, before anything is installed: no dependency and no TypeScript here.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -8,25 +9,31 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 export const binary = join(root, "dist", process.platform === "win32" ? "errand.exe" : "errand");
 const modules = join(root, "node_modules");
 
-/** Installs from the lockfile when node_modules is missing or older than the lockfile. */
+/** Installs from the lockfile when node_modules does not hold what that says. */
 export function install() {
   if (isInstalled()) return;
   const withBun = process.versions.bun !== undefined;
   const [command, args] = withBun ? [process.execPath, ["install", "--frozen-lockfile"]] : npm(["ci"]);
   console.error(withBun ? "installing: bun install --frozen-lockfile" : "installing: npm ci");
   run(command, args, "the installation failed");
+  if (withBun) writeFileSync(bunMark, lockHash());
 }
 
-// Both tools leave a copy of what they installed; what is in it and not in ours is only form.
+// npm leaves a list of what it installed. Bun leaves none, so what it installed from is marked.
+const bunMark = join(modules, ".errand-lock");
+const lockFile = join(root, "package-lock.json");
+const lockHash = () => createHash("sha256").update(readFileSync(lockFile)).digest("hex");
+
 function isInstalled() {
-  const mark = [".package-lock.json", ".errand-installed"]
-    .map((name) => join(modules, name))
-    .find(existsSync);
-  if (!existsSync(join(modules, "elysia")) || !existsSync(join(modules, "@biomejs"))) return false;
-  const installed = statSync(mark ?? modules).mtimeMs;
-  return (
-    installed >= statSync(join(root, "package-lock.json")).mtimeMs &&
-    installed >= statSync(join(root, "package.json")).mtimeMs
+  const npmList = join(modules, ".package-lock.json");
+  if (existsSync(bunMark) && readFileSync(bunMark, "utf8") === lockHash()) return true;
+  if (!existsSync(npmList)) return false;
+  const installed = JSON.parse(readFileSync(npmList, "utf8")).packages;
+  return Object.entries(JSON.parse(readFileSync(lockFile, "utf8")).packages).every(
+    ([name, { version, optional }]) => {
+      if (name === "") return true;
+      return installed[name] === undefined ? optional === true : installed[name].version === version;
+    },
   );
 }
 
@@ -95,10 +102,19 @@ export function fail(message) {
   process.exit(1);
 }
 
+const PARENT_LOOK_MS = 200;
+
 /** Runs a program in the foreground, passes signals on, and ends as it ended. */
 export function become(command, args) {
   const child = spawn(command, args, { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  // A signal to npm ends the shell between it and us, and goes no further: so the shell's end is one too.
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    child.kill("SIGTERM");
+  }, PARENT_LOOK_MS);
   child.on("error", (error) => fail(error.message));
   child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGKILL" ? 137 : 1)));
 }

@@ -1,6 +1,6 @@
 import type { StreamPart } from "../http/data-stream.ts";
 import { ModelError, type ModelMessage, type Models, type Usage } from "../models/model.ts";
-import type { MessagePart, MessageRow } from "./conversation-store.ts";
+import type { AnswerPart, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
 import { textOf } from "./events.ts";
 import type { AgentTarget } from "./service.ts";
 
@@ -9,14 +9,18 @@ export const HISTORY = 40;
 
 export type AnswerEnd = {
   state: "success" | "failed" | "interrupted";
-  parts: MessagePart[];
+  /** Why the model stopped: stop, length, tool-calls, content-filter, other, or error. */
+  reason: string;
+  parts: AnswerPart[];
   usage: Usage;
   error?: { code: string; message: string };
   /** Set where another attempt could go better. */
   retryable: boolean;
+  /** What was thrown, where the failure is one of our own. */
+  cause?: unknown;
 };
 
-const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
+export const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
 
 /**
  * Lets the model answer the conversation so far and tells every part to `append`, in the order of the
@@ -24,18 +28,18 @@ const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
  * once the answer is on record. Never throws: what goes wrong is part of the answer.
  */
 export async function answer(
-  { models }: { models: Models },
-  request: { agent: AgentTarget; history: MessageRow[]; message_id: string; signal: AbortSignal },
+  { store, models }: { store: Pick<ConversationStore, "history">; models: Models },
+  request: { agent: AgentTarget; turn: TurnRow; message_id: string; signal: AbortSignal },
   append: (part: StreamPart) => void,
 ): Promise<AnswerEnd> {
-  const { agent, history, message_id, signal } = request;
+  const { agent, turn, message_id, signal } = request;
   const { settings } = agent;
-  const parts: MessagePart[] = [];
+  const parts: AnswerPart[] = [];
   append({ type: "start_step", message_id });
   try {
     const stream = models.stream({
       model: settings.model ?? models.default_model,
-      messages: messagesOf(settings.system_prompt, history),
+      messages: messagesOf(settings.system_prompt, await store.history(turn, HISTORY)),
       temperature: settings.model_config.temperature,
       max_tokens: settings.model_config.max_tokens,
       signal,
@@ -45,37 +49,55 @@ export async function answer(
         add(parts, part);
         append(part);
       } else if (part.type === "finish") {
-        append({ type: "finish_step", reason: part.reason, usage: part.usage });
-        return { state: "success", parts, usage: part.usage, retryable: false };
+        const { reason, usage } = part;
+        append({ type: "finish_step", reason, usage });
+        return { state: "success", reason, parts, usage, retryable: false };
       }
     }
     throw new ModelError("MODEL_INTERRUPTED", "The model's answer broke off.", true);
   } catch (error) {
-    if (signal.aborted) {
-      const stopped = { code: "INTERRUPTED", message: "The answer was interrupted." };
-      return { state: "interrupted", parts, usage: NO_USAGE, error: stopped, retryable: true };
-    }
-    return { state: "failed", parts, usage: NO_USAGE, ...wordsOf(error) };
+    const failure = { reason: "error", parts, usage: NO_USAGE };
+    if (!signal.aborted) return { ...failure, state: "failed", ...wordsOf(error) };
+    const stopped = { code: "INTERRUPTED", message: "The answer was interrupted." };
+    return { ...failure, state: "interrupted", error: stopped, retryable: true };
   }
 }
 
-function add(parts: MessagePart[], { type, text }: MessagePart): void {
+function add(parts: AnswerPart[], { type, text }: AnswerPart): void {
   const last = parts.at(-1);
   if (last?.type === type) last.text += text;
   else parts.push({ type, text });
 }
 
-function messagesOf(system_prompt: string | null, history: MessageRow[]): ModelMessage[] {
-  const said = history
-    .filter((message) => message.state === "complete")
-    .map((message) => ({ role: message.role, content: textOf(message) }));
+/**
+ * What the model is told. Roles alternate and the user begins, as many models' templates demand: messages
+ * whose answer failed are joined with the one after them.
+ */
+export function messagesOf(system_prompt: string | null, history: MessageRow[]): ModelMessage[] {
+  const said: ModelMessage[] = [];
+  for (const message of history) {
+    const content = toldOf(message);
+    const last = said.at(-1);
+    if (message.state !== "complete" || content === "" || (!last && message.role === "assistant")) continue;
+    if (last?.role === message.role) last.content += `\n\n${content}`;
+    else said.push({ role: message.role, content });
+  }
   return system_prompt ? [{ role: "system", content: system_prompt }, ...said] : said;
 }
 
-function wordsOf(error: unknown): { error: { code: string; message: string }; retryable: boolean; cause?: unknown } {
+function toldOf(message: MessageRow): string {
+  const context = message.parts.find((part) => part.type === "context");
+  const text = textOf(message);
+  return context ? `${text}\n\nContext:\n${JSON.stringify(context.facts)}` : text;
+}
+
+function wordsOf(error: unknown): Pick<AnswerEnd, "error" | "retryable" | "cause"> {
   if (error instanceof ModelError) {
     return { error: { code: error.code, message: error.message }, retryable: error.retryable };
   }
-  const words = { code: "INTERNAL", message: "The answer failed for a reason of Errand's own; the log has it." };
+  const words = {
+    code: "INTERNAL",
+    message: "The answer failed for a reason of Errand's own; the log has it.",
+  };
   return { error: words, retryable: false, cause: error };
 }

@@ -23,7 +23,10 @@ export type ConversationRow = {
   completed_at: number | null;
 };
 
-export type MessagePart = { type: "text"; text: string } | { type: "reasoning"; text: string };
+export type AnswerPart = { type: "text"; text: string } | { type: "reasoning"; text: string };
+
+/** `context`: what the sender of a message tells the model beside it. */
+export type MessagePart = AnswerPart | { type: "context"; facts: JsonObject };
 
 export type MessageRow = {
   id: string;
@@ -60,9 +63,15 @@ export type ConversationStore = {
   byClientId(agent_id: string, owner: string, client_id: string): Promise<ConversationRow | undefined>;
   get(id: string): Promise<ConversationRow | undefined>;
   /** Newest first. */
-  list(agent_id: string, page: { limit: number; offset: number }): Promise<{ items: ConversationRow[]; total: number }>;
-  /** Oldest first; with `last`, the newest so many. */
-  messages(conversation_id: string, last?: number): Promise<MessageRow[]>;
+  list(
+    agent_id: string,
+    page: { limit: number; offset: number },
+  ): Promise<{ items: ConversationRow[]; total: number }>;
+  /** Each message of the user with its answer, oldest first. */
+  messages(conversation_id: string): Promise<MessageRow[]>;
+  /** The same up to the message that `turn` answers, the newest `last`: later ones may wait already. */
+  history(turn: Pick<TurnRow, "id" | "conversation_id">, last: number): Promise<MessageRow[]>;
+  message(id: string): Promise<MessageRow | undefined>;
   turn(id: string): Promise<TurnRow | undefined>;
   /**
    * The user's message is on record before anything is answered: conversation (where new), message, turn,

@@ -10,7 +10,13 @@ import type { Agents } from "./service.ts";
 export type Conversations = ReturnType<typeof createConversations>;
 
 /** Reading what was said. */
-export function createConversations({ store, agents }: { store: ConversationStore; agents: Pick<Agents, "inScope"> }) {
+export function createConversations({
+  store,
+  agents,
+}: {
+  store: ConversationStore;
+  agents: Pick<Agents, "inScope">;
+}) {
   return {
     /** An agent's conversations, newest first. */
     async list(caller: Caller, agent_id: string, page: Paging) {

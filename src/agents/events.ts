@@ -7,12 +7,12 @@ export const conversationStarted = (conversation: ConversationRow): NewEvent => 
   kind: "agent.conversation.started",
   subject_id: conversation.id,
   at: conversation.started_at,
-  data: {
+  data: () => ({
     agent_id: conversation.agent_id,
     conversation_id: conversation.id,
     user_id: conversation.user_id,
     started_at: iso(conversation.started_at),
-  },
+  }),
 });
 
 /** A message of the user is received, one of the agent is sent. */
@@ -20,7 +20,7 @@ export const messageEvent = (conversation: ConversationRow, message: MessageRow)
   kind: message.role === "user" ? "agent.message.received" : "agent.message.sent",
   subject_id: conversation.id,
   at: message.created_at,
-  data: {
+  data: () => ({
     agent_id: conversation.agent_id,
     conversation_id: conversation.id,
     message_id: message.id,
@@ -28,7 +28,7 @@ export const messageEvent = (conversation: ConversationRow, message: MessageRow)
     content: textOf(message),
     created_at: iso(message.created_at),
     ...(message.usage ? { usage: message.usage } : {}),
-  },
+  }),
 });
 
 export const textOf = (message: Pick<MessageRow, "parts">): string =>

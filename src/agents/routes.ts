@@ -7,23 +7,34 @@ import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import { json } from "../lib/schema.ts";
 import type { Conversations } from "./conversations.ts";
+import type { LiveTurn } from "./live-turns.ts";
 import { CreateAgent, InWorkspace, ListAgents, Paging, UpdateAgent } from "./schema.ts";
 import type { Agents } from "./service.ts";
 import { readStreamBody } from "./stream-body.ts";
-import type { LiveTurn, Turns } from "./turns.ts";
+import type { Turns } from "./turns.ts";
 
 const tags = ["agents"];
 
 // Open: chat clients send much that is theirs alone. What counts is read by `readStreamBody`.
 const StreamBody = json(
   Type.Object({
-    id: Type.Optional(Type.Unknown({ description: "Threads messages into one conversation; made where missing." })),
+    id: Type.Optional(
+      Type.Unknown({ description: "Threads messages into one conversation; made where missing." }),
+    ),
     messages: Type.Unknown({ description: "Messages of a chat client; the last one counts." }),
   }),
 );
 
 /** Interface 4.1 and 4.2. */
-export const agentRoutes = ({ agents, turns, conversations }: { agents: Agents; turns: Turns; conversations: Conversations }) =>
+export const agentRoutes = ({
+  agents,
+  turns,
+  conversations,
+}: {
+  agents: Agents;
+  turns: Turns;
+  conversations: Conversations;
+}) =>
   new Elysia({ name: "agents.routes", prefix: "/agents" })
     .use(policies)
     .get("/anonymous/:id", ({ params }) => agents.publicInfo(params.id), {
@@ -36,17 +47,25 @@ export const agentRoutes = ({ agents, turns, conversations }: { agents: Agents; 
         streamed(request, await turns.talkAnonymously(params.id, readStreamBody(body), asked(request))),
       { policy: "anonymous", body: StreamBody, detail: { summary: "Talk to a public agent", tags } },
     )
-    .get("/", async ({ caller, query, request, set }) => page(set, request, await agents.list(caller, query)), {
-      policy: "key",
-      query: ListAgents,
-      detail: { summary: "List the project's agents", tags },
-    })
-    .post("/", async ({ caller, query, body, set }) => created(set, await agents.create(caller, query, body)), {
-      policy: "key",
-      query: InWorkspace,
-      body: CreateAgent,
-      detail: { summary: "Create an agent", tags },
-    })
+    .get(
+      "/",
+      async ({ caller, query, request, set }) => page(set, request, await agents.list(caller, query)),
+      {
+        policy: "key",
+        query: ListAgents,
+        detail: { summary: "List the project's agents", tags },
+      },
+    )
+    .post(
+      "/",
+      async ({ caller, query, body, set }) => created(set, await agents.create(caller, query, body)),
+      {
+        policy: "key",
+        query: InWorkspace,
+        body: CreateAgent,
+        detail: { summary: "Create an agent", tags },
+      },
+    )
     .get("/:id", ({ caller, params }) => agents.get(caller, params.id), {
       policy: "key",
       detail: { summary: "Read an agent", tags },
@@ -56,15 +75,23 @@ export const agentRoutes = ({ agents, turns, conversations }: { agents: Agents; 
       body: UpdateAgent,
       detail: { summary: "Update an agent", tags },
     })
-    .delete("/:id", async ({ caller, params, set }) => noContent(set, await agents.remove(caller, params.id)), {
-      policy: "key",
-      detail: { summary: "Delete an agent", tags },
-    })
+    .delete(
+      "/:id",
+      async ({ caller, params, set }) => noContent(set, await agents.remove(caller, params.id)),
+      {
+        policy: "key",
+        detail: { summary: "Delete an agent", tags },
+      },
+    )
     .post(
       "/:id/stream",
       async ({ caller, params, body, request }) =>
         streamed(request, await turns.talk(caller, params.id, readStreamBody(body), asked(request))),
-      { policy: "key", body: StreamBody, detail: { summary: "Talk to an agent; the reply is streamed", tags } },
+      {
+        policy: "key",
+        body: StreamBody,
+        detail: { summary: "Talk to an agent; the reply is streamed", tags },
+      },
     )
     .get(
       "/:id/conversations",

@@ -3,7 +3,8 @@ import { json, query } from "../lib/schema.ts";
 
 // Interface 2.2 names some of these fields, design 3 decides the rest.
 
-const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
 const id = Type.String({ minLength: 1, maxLength: 100 });
 const closed = { additionalProperties: false };
 
@@ -27,7 +28,10 @@ const Tool = Type.Object(
   },
   closed,
 );
-const SubAgent = Type.Object({ agent_id: id, description: Type.Optional(Type.String({ maxLength: 2_000 })) }, closed);
+const SubAgent = Type.Object(
+  { agent_id: id, description: Type.Optional(Type.String({ maxLength: 2_000 })) },
+  closed,
+);
 const Dataset = Type.Object(
   {
     dataset_id: id,
@@ -47,18 +51,28 @@ const Suggestion = Type.Object(
 
 const fields = {
   description: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
-  system_prompt: Type.Optional(orNull(Type.String({ maxLength: 100_000, description: "What the agent is told to be." }))),
+  system_prompt: Type.Optional(
+    orNull(Type.String({ maxLength: 100_000, description: "What the agent is told to be." })),
+  ),
   visibility: Type.Optional(
     Type.Enum(["private", "public"], { description: "public: the anonymous endpoints work for it." }),
   ),
   model: Type.Optional(
-    orNull(Type.String({ maxLength: 200, pattern: "^[a-z0-9_-]+/\\S+$", description: "provider/name; null: the configured default." })),
+    orNull(
+      Type.String({
+        maxLength: 200,
+        pattern: "^[a-z0-9_-]+/\\S+$",
+        description: "provider/name; null: the configured default.",
+      }),
+    ),
   ),
   model_config: Type.Optional(orNull(ModelConfig)),
   tools: Type.Optional(orNull(Type.Array(Tool, { maxItems: 50 }))),
   sub_agents: Type.Optional(orNull(Type.Array(SubAgent, { maxItems: 20 }))),
   datasets: Type.Optional(orNull(Type.Array(Dataset, { maxItems: 20 }))),
-  mcp_servers: Type.Optional(orNull(Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 20 }))),
+  mcp_servers: Type.Optional(
+    orNull(Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 20 })),
+  ),
   response_format: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
   auto_generate_title: Type.Optional(Type.Boolean()),
   welcome_message: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
@@ -92,7 +106,9 @@ export const ListAgents = query(
   Type.Object({
     ...scope,
     ...paging,
-    search_query: Type.Optional(Type.String({ maxLength: 100, description: "Part of the name or description." })),
+    search_query: Type.Optional(
+      Type.String({ maxLength: 100, description: "Part of the name or description." }),
+    ),
   }),
 );
 export type ListAgents = Static<typeof ListAgents.schema>;

@@ -2,32 +2,30 @@ import { withOutbox, withPlacements } from "../events/outbox.ts";
 import type { Events } from "../events/service.ts";
 import type { StartAnswer } from "../executions/service.ts";
 import type { EnqueueRequest } from "../hooks/service.ts";
-import { LivePartLog, type PartLog } from "../http/data-stream.ts";
-import { defineJob, done, type Fate, type JobKind, type JobRun, retry, settled } from "../jobs/job.ts";
-import { persist } from "../jobs/persist.ts";
+import { LivePartLog } from "../http/data-stream.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
-import { type Clock, iso } from "../lib/clock.ts";
-import { conflict, unavailable } from "../lib/errors.ts";
-import { newId } from "../lib/ids.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
+import { conflict, describe, invalidField, unavailable } from "../lib/errors.ts";
+import { isUuid, newId } from "../lib/ids.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { Models } from "../models/model.ts";
-import { answer, type AnswerEnd, HISTORY } from "./answer.ts";
-import type { ConversationRow, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
-import { conversationStarted, messageEvent } from "./events.ts";
+import { answer, NO_USAGE } from "./answer.ts";
+import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
+import { conversationStarted, messageEvent, textOf } from "./events.ts";
+import { type LiveTurn, LiveTurns } from "./live-turns.ts";
+import { recordAnswer } from "./record.ts";
 import type { Agents, AgentTarget } from "./service.ts";
-import type { StreamRequest } from "./stream-body.ts";
+import { CLIENT_ID, isClientId, type StreamRequest } from "./stream-body.ts";
+import { TURN_JOB, turnJob } from "./turn-job.ts";
+import { newConversation, newTurn, type Opening, userMessage } from "./turn-rows.ts";
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** A turn under way or just ended: what readers follow, and which conversation it belongs to. */
-export type LiveTurn = { turn_id: string; conversation_id: string; message_id: string; log: PartLog };
-
-export const TURN_JOB = "agent.turn";
+/** Of the request that a stream answers; `tellContext`: its first line says more (x-enable-request-context). */
+export type StreamContext = { request_id: string; tellContext: boolean };
 
 const USUAL_TURN_MS = 5_000;
-const MOST_ATTEMPTS = 3;
-const RETRY_MS = 5_000;
 
 type Deps = {
   store: ConversationStore;
@@ -38,6 +36,9 @@ type Deps = {
   clock: Clock;
   report(message: string, fields: Record<string, unknown>): void;
 };
+
+type Begun = { conversation: ConversationRow; turn: TurnRow };
+type BeginOutcome = Awaited<ReturnType<ConversationStore["begin"]>>;
 
 /**
  * Turns: a message to an agent and the answer to it.
@@ -51,283 +52,196 @@ type Deps = {
  */
 export function createTurns(deps: Deps) {
   const { store, agents, models, runner, clock } = deps;
-  const live = new Map<string, AbortController>();
+  const live = new LiveTurns(clock);
 
-  type Opening = { agent: AgentTarget; owner: ConversationRow["owner"]; client_id: string; user_id: string | null; metadata: JsonObject };
-
-  async function openConversation(opening: Opening): Promise<{ conversation: ConversationRow; isNew: boolean }> {
-    const { agent, owner, client_id, user_id, metadata } = opening;
+  /** By the client's id, or by the conversation's own. */
+  async function find({ agent, owner, client_id }: Opening): Promise<ConversationRow | undefined> {
+    if (client_id === undefined) return undefined;
     const known = await store.byClientId(agent.id, owner, client_id);
-    if (known) return { conversation: known, isNew: false };
+    if (known || !isUuid(client_id)) return known;
+    const own = await store.get(client_id);
+    return own?.agent_id === agent.id && own.owner === owner ? own : undefined;
+  }
+
+  async function begin(
+    opening: Opening,
+    message: { text: string; facts?: JsonObject; source: TurnRow["source"]; hop: number },
+    store: (beginning: Parameters<ConversationStore["begin"]>[0]) => Promise<boolean>,
+  ): Promise<Begun | undefined> {
+    const known = await find(opening);
     const now = clock.now();
-    const conversation: ConversationRow = {
-      id: newId(),
-      agent_id: agent.id,
-      workspace_id: agent.workspace_id,
-      project_id: agent.project_id,
-      owner,
-      client_id,
-      user_id,
-      title: null,
-      status: "active",
-      metadata,
-      message_count: 0,
-      started_at: now,
-      updated_at: now,
-      completed_at: null,
-    };
-    return { conversation, isNew: true };
-  }
-
-  function userMessage(conversation: ConversationRow, turn: TurnRow, text: string): MessageRow {
-    return {
-      id: newId(),
-      conversation_id: conversation.id,
-      turn_id: turn.id,
-      role: "user",
-      parts: [{ type: "text", text }],
-      state: "complete",
-      usage: null,
-      created_at: turn.created_at,
-    };
-  }
-
-  const newTurn = (conversation: ConversationRow, source: TurnRow["source"], hop: number): TurnRow => ({
-    id: newId(),
-    conversation_id: conversation.id,
-    agent_id: conversation.agent_id,
-    workspace_id: conversation.workspace_id,
-    project_id: conversation.project_id,
-    state: source === "stream" ? "running" : "queued",
-    source,
-    message_id: null,
-    error: null,
-    hop,
-    created_at: clock.now(),
-    started_at: source === "stream" ? clock.now() : null,
-    ended_at: null,
-  });
-
-  const beginEvents = (conversation: ConversationRow, isNew: boolean, message: MessageRow) => [
-    ...(isNew ? [conversationStarted(conversation)] : []),
-    messageEvent(conversation, message),
-  ];
-
-  /** Two first messages of one conversation at the same moment: the second joins what the first made. */
-  async function retryRaced<T>(attempt: () => Promise<T | "raced">): Promise<T> {
-    for (let tries = 0; tries < 3; tries++) {
-      const outcome = await attempt();
-      if (outcome !== "raced") return outcome;
-    }
-    throw unavailable("This conversation is busy.");
-  }
-
-  async function beginStream(opening: Opening, text: string) {
-    return retryRaced(async () => {
-      const { conversation, isNew } = await openConversation(opening);
-      const turn = newTurn(conversation, "stream", 0);
-      const message = userMessage(conversation, turn, text);
-      const stored = await withOutbox(deps, conversation, beginEvents(conversation, isNew, message), 0, async (outbox) => {
-        const begun = await store.begin({ conversation, isNew, message, turn, outbox });
-        return begun.outcome === "new";
-      });
-      return stored ? { conversation, turn } : "raced";
-    });
-  }
-
-  /** Puts the answer on record; false where somebody else has ended the turn. */
-  async function record(
-    conversation: ConversationRow,
-    turn: TurnRow,
-    message_id: string,
-    end: AnswerEnd,
-    signal: AbortSignal,
-    job?: JobRun,
-  ): Promise<boolean> {
-    const now = clock.now();
-    const message: MessageRow | undefined =
-      end.parts.length === 0
-        ? undefined
-        : {
-            id: message_id,
-            conversation_id: conversation.id,
-            turn_id: turn.id,
-            role: "assistant",
-            parts: end.parts,
-            state: end.state === "success" ? "complete" : end.state,
-            usage: end.usage,
-            created_at: now,
-          };
-    const sent = message && end.state === "success" ? [messageEvent(conversation, message)] : [];
-    return persist(clock, signal, () =>
-      withOutbox(deps, conversation, sent, turn.hop, (outbox) =>
-        store.finish({
-          turn_id: turn.id,
-          conversation_id: conversation.id,
-          state: end.state,
-          error: end.error ? JSON.stringify(end.error) : null,
-          ended_at: now,
-          message,
-          outbox,
-          lease: job?.lease,
-        }),
-      ),
+    const conversation = known ?? newConversation(opening, now);
+    const turn = newTurn(conversation, { ...message, now });
+    const said = userMessage(turn, message);
+    const isNew = known === undefined;
+    const told = [...(isNew ? [conversationStarted(conversation)] : []), messageEvent(conversation, said)];
+    const stored = await withOutbox(deps, conversation, told, turn.hop, (outbox) =>
+      store({ conversation, isNew, message: said, turn, outbox }),
     );
-  }
-
-  async function runStream(agent: AgentTarget, conversation: ConversationRow, turn: TurnRow, message_id: string, log: LivePartLog) {
-    const controller = new AbortController();
-    live.set(turn.id, controller);
-    try {
-      const history = await store.messages(conversation.id, HISTORY);
-      const end = await answer({ models }, { agent, history, message_id, signal: controller.signal }, (part) =>
-        log.append(part),
-      );
-      if (end.error?.code === "INTERNAL") deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end });
-      await record(conversation, turn, message_id, end, controller.signal);
-      if (end.error) log.append({ type: "error", message: end.error.message });
-      log.append({ type: "finish", reason: end.error ? "error" : "stop", usage: end.usage, error: end.error });
-    } catch (error) {
-      deps.report("an answer could not be stored", { turn_id: turn.id, error });
-      const words = { code: "UNAVAILABLE", message: "The answer could not be stored." };
-      log.append({ type: "error", message: words.message });
-      log.append({ type: "finish", reason: "error", usage: { prompt_tokens: 0, completion_tokens: 0 }, error: words });
-    } finally {
-      live.delete(turn.id);
-      log.close();
-    }
+    return stored ? { conversation, turn } : undefined;
   }
 
   async function talk(
     agent: AgentTarget,
     owner: ConversationRow["owner"],
     { client_id, text }: StreamRequest,
-    context: { request_id: string; tellContext: boolean },
+    { request_id, tellContext }: StreamContext,
   ): Promise<LiveTurn> {
-    const opening = { agent, owner, client_id: client_id ?? newId(), user_id: null, metadata: {} };
-    const { conversation, turn } = await beginStream(opening, text);
-    const message_id = newId();
+    const { conversation, turn } = await retryRaced(() =>
+      begin(
+        { agent, owner, client_id, user_id: null, metadata: {} },
+        { text, source: "stream", hop: 0 },
+        async (beginning) => (await store.begin(beginning)).outcome === "new",
+      ),
+    );
     const log = new LivePartLog(clock);
-    const told: JsonObject = { conversation_id: conversation.id, message_id };
-    if (context.tellContext) {
-      Object.assign(told, {
-        request_id: context.request_id,
-        model: agent.settings.model ?? models.default_model,
-        agent_version: agent.version,
-      });
+    const { id: conversation_id } = conversation;
+    const message_id = newId();
+    const model = agent.settings.model ?? models.default_model;
+    const context: JsonObject = tellContext ? { request_id, model, agent_version: agent.version } : {};
+    if (tellContext || client_id === undefined) {
+      log.append({ type: "data", data: [{ conversation_id, message_id, ...context }] });
     }
-    if (context.tellContext || client_id === undefined) {
-      log.append({ type: "data", data: [{ ...told, id: conversation.client_id } as Json] });
-    }
-    void runStream(agent, conversation, turn, message_id, log);
-    return { turn_id: turn.id, conversation_id: conversation.id, message_id, log };
+    const running = { turn_id: turn.id, conversation_id, message_id, log };
+    void stream(agent, { conversation, turn }, running);
+    return running;
   }
 
-  const job: JobKind = defineJob({
-    kind: TURN_JOB,
-    lane: "turns",
-    per_key: 1, // one answer at a time in a conversation
-    crash_limit: 3,
-    async run(ref, run): Promise<Fate> {
-      const turn = await store.turn(ref);
-      if (!turn || (turn.state !== "queued" && turn.state !== "running")) return done;
-      const conversation = await store.get(turn.conversation_id);
-      const agent = await agents.target(turn.agent_id);
-      if (!conversation || !agent) {
-        await store.finish({ ...gone(turn), ended_at: clock.now(), lease: run.lease });
-        return settled;
-      }
-      if (!(await store.start(turn.id, run.lease, clock.now()))) return settled;
-      const message_id = newId();
-      const history = await store.messages(conversation.id, HISTORY);
-      const end = await answer({ models }, { agent, history, message_id, signal: run.signal }, () => {});
-      if (end.state === "interrupted") throw new Error("interrupted");
-      if (end.error && end.retryable && run.attempt < MOST_ATTEMPTS) {
-        return retry(end.error.message, clock.now() + RETRY_MS * 2 ** (run.attempt - 1));
-      }
-      await record(conversation, turn, message_id, end, run.signal, run);
-      return settled;
-    },
-    async dead(ref, reason) {
-      const turn = await store.turn(ref);
-      if (!turn) return;
-      const error = JSON.stringify({ code: "CRASH_LOOP", message: `Errand stopped three times under way (${reason}).` });
-      await store.finish({ ...gone(turn), error, ended_at: clock.now() });
-    },
-  });
-
-  const gone = (turn: TurnRow) => ({
-    turn_id: turn.id,
-    conversation_id: turn.conversation_id,
-    state: "failed" as const,
-    error: JSON.stringify({ code: "GONE", message: "The agent or the conversation was deleted." }),
-    outbox: [],
-  });
+  /** Never throws: whatever happens, readers get a proper last line. */
+  async function stream(
+    agent: AgentTarget,
+    { conversation, turn }: Begun,
+    running: LiveTurn & { log: LivePartLog },
+  ) {
+    const { message_id, log } = running;
+    const signal = live.open(running);
+    try {
+      const end = await answer({ store, models }, { agent, turn, message_id, signal }, (part) =>
+        log.append(part),
+      );
+      if (end.cause !== undefined)
+        deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
+      const isAborted = () => signal.aborted;
+      await recordAnswer(deps, { conversation, turn, message_id, end, isAborted });
+      const { reason, usage, error } = end;
+      if (error) log.append({ type: "error", message: error.message });
+      log.append({ type: "finish", reason, usage, error });
+    } catch (error) {
+      deps.report("an answer could not be stored", { turn_id: turn.id, error });
+      const words = { code: "UNAVAILABLE", message: "The answer could not be stored." };
+      log.append({ type: "error", message: words.message });
+      log.append({ type: "finish", reason: "error", usage: NO_USAGE, error: words });
+    } finally {
+      log.close();
+      live.close(running);
+    }
+  }
 
   return {
-    job,
+    job: turnJob(deps),
 
     /** A message by a key's holder; throws before anything is streamed. */
-    talk: async (caller: Caller, agent_id: string, request: StreamRequest, context: { request_id: string; tellContext: boolean }) =>
+    talk: async (caller: Caller, agent_id: string, request: StreamRequest, context: StreamContext) =>
       talk(await agents.inScope(caller, agent_id), "project", request, context),
 
     /** A message by anyone to a public agent; its conversations are apart from those of the project. */
-    talkAnonymously: async (agent_id: string, request: StreamRequest, context: { request_id: string; tellContext: boolean }) =>
+    talkAnonymously: async (agent_id: string, request: StreamRequest, context: StreamContext) =>
       talk(await agents.publicTarget(agent_id), "anonymous", request, context),
 
-    /** A message that is answered later, by a job: durable before the answer (interface 4.4). */
+    /**
+     * A message that is answered later, by a job: durable before the answer (interface 4.4).
+     * `context.conversation_id` threads.
+     */
     async enqueue(agent: AgentTarget, request: EnqueueRequest): Promise<StartAnswer> {
-      const given = request.context["conversation_id"];
+      const { message: text, user_id, metadata, source, hop, idempotency } = request;
+      const { client_id, facts } = readContext(request.context);
+      const opening: Opening = { agent, owner: "project", client_id, user_id, metadata };
       return retryRaced(async () => {
-        const { conversation, isNew } = await openConversation({
-          agent,
-          owner: "project",
-          client_id: typeof given === "string" && given !== "" ? given : newId(),
-          user_id: request.user_id,
-          metadata: request.metadata,
-        });
-        const turn = newTurn(conversation, "webhook", request.hop);
-        const message = userMessage(conversation, turn, request.message);
-        const made = request.answer({ execution_id: turn.id, estimated_completion: iso(clock.now() + USUAL_TURN_MS) });
-        const placement = runner.place(TURN_JOB, { tenant: agent.workspace_id, key: conversation.id, ref: turn.id });
-        const list = beginEvents(conversation, isNew, message);
-        let outcome: Awaited<ReturnType<ConversationStore["begin"]>> = { outcome: "raced" };
-        await withPlacements(runner, [placement], () =>
-          withOutbox(deps, conversation, list, request.hop, async (outbox) => {
-            outcome = await store.begin({
-              conversation,
-              isNew,
-              message,
-              turn,
-              outbox,
-              job: placement.row,
-              idempotency: request.idempotency && {
-                ...request.idempotency,
-                status: made.status,
-                response: JSON.stringify(made.body),
-              },
-            });
+        let answered: StartAnswer | undefined;
+        await begin(opening, { text, facts, source, hop }, async (beginning) => {
+          const { turn, conversation } = beginning;
+          const estimated_completion = iso(clock.now() + USUAL_TURN_MS);
+          const made = request.answer({ execution_id: turn.id, estimated_completion });
+          const ours = { tenant: agent.workspace_id, key: conversation.id, ref: turn.id };
+          const placement = runner.place(TURN_JOB, ours);
+          const claim = idempotency && {
+            ...idempotency,
+            status: made.status,
+            response: JSON.stringify(made.body),
+          };
+          return withPlacements(runner, [placement], async () => {
+            const outcome = await store.begin({ ...beginning, job: placement.row, idempotency: claim });
+            answered = answerOf(outcome, made);
             return outcome.outcome === "new";
-          }),
-        );
-        return answerOf(outcome, made);
+          });
+        });
+        return answered;
       });
+    },
+
+    /** The newest turn of a conversation while it streams, and a minute longer: for another reader. */
+    live: (conversation_id: string): LiveTurn | undefined => live.of(conversation_id),
+
+    /** How a turn stands, with its reply once there is one. */
+    async status(id: string) {
+      const turn = isUuid(id) ? await store.turn(id) : undefined;
+      if (!turn) return undefined;
+      const { conversation_id, agent_id, workspace_id, project_id } = turn;
+      const reply = turn.message_id === null ? undefined : await store.message(turn.message_id);
+      return {
+        execution_id: turn.id,
+        conversation_id,
+        agent_id,
+        workspace_id,
+        project_id,
+        status: turn.state,
+        reply: reply ? textOf(reply) : null,
+        error: turn.error === null ? null : (JSON.parse(turn.error) as { code: string; message: string }),
+        created_at: iso(turn.created_at),
+        completed_at: isoOrNull(turn.ended_at),
+      };
     },
 
     /** At start: streams that died with the program have nobody left to answer; how many there were. */
     recover: () => store.interruptStreams(clock.now()),
 
-    /** Ends what streams; readers get a proper last line. */
-    stop(): void {
-      for (const controller of live.values()) controller.abort();
+    /** Lets what streams end, at most `patienceMs`, then ends it; resolves when every end is on record. */
+    async stop(patienceMs = 0): Promise<void> {
+      if (patienceMs > 0) {
+        const tired = new Promise<void>((resolve) => clock.after(patienceMs, resolve));
+        await Promise.race([live.idle(), tired]);
+      }
+      live.abort();
+      await live.idle();
     },
   };
 }
 
+/** Two first messages of one conversation at the same moment: the second joins what the first made. */
+async function retryRaced<T>(attempt: () => Promise<T | undefined>): Promise<T> {
+  for (let tries = 0; tries < 3; tries++) {
+    const outcome = await attempt();
+    if (outcome !== undefined) return outcome;
+  }
+  throw unavailable("This conversation is busy.");
+}
+
+/** The sender's name for the conversation; the rest of the context is for the model. */
+function readContext({ conversation_id, ...facts }: JsonObject): {
+  client_id: string | undefined;
+  facts: JsonObject | undefined;
+} {
+  const given = conversation_id ?? undefined;
+  if (given !== undefined && !isClientId(given)) {
+    throw invalidField("context.conversation_id", CLIENT_ID, describe(given));
+  }
+  return { client_id: given, facts: Object.keys(facts).length > 0 ? facts : undefined };
+}
+
 function answerOf(
-  outcome: Awaited<ReturnType<ConversationStore["begin"]>>,
+  outcome: BeginOutcome,
   made: { status: number; body: JsonObject },
-): StartAnswer | "raced" {
+): StartAnswer | undefined {
   switch (outcome.outcome) {
     case "new":
       return { ...made, replayed: false };
@@ -336,6 +250,6 @@ function answerOf(
     case "mismatch":
       throw conflict("This Idempotency-Key was used with another request.");
     case "raced":
-      return "raced";
+      return undefined;
   }
 }

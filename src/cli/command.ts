@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import type { App, AppOptions, Services } from "../app.ts";
 import { type Config, type LoadedConfig, loadConfig, settings } from "../config.ts";
 import type { Caller } from "../keys/schema.ts";
@@ -21,6 +22,8 @@ export type Flags = Record<string, string | boolean | string[] | undefined>;
 export type Call = {
   program: Program;
   output: Output;
+  /** The whole tree of commands. */
+  root: Command;
   args: string[];
   flags: Flags;
 };

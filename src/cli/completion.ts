@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { Output } from "./output.ts";
+import type { Call } from "./command.ts";
+import { usageError } from "./exit.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
-type Shell = (typeof SHELLS)[number];
 
 /** A command by its words, and what may follow it: made from the command tree, so that it is never behind. */
 type Node = { words: string[]; help: string; follow: { word: string; help: string }[] };
@@ -25,9 +25,10 @@ function nodes(command: Command, words: string[] = []): Node[] {
 }
 
 /** Prints a completion script to be sourced by the shell. */
-export function completion(output: Output, shell: Shell, root: Command): void {
-  const all = nodes(root);
-  output.data({ bash, zsh, fish }[shell](all));
+export async function printCompletion({ output, root, args }: Call): Promise<void> {
+  const shell = SHELLS.find((one) => one === args[0]);
+  if (!shell) throw usageError(`no completions for ${args[0]}`, `one of ${SHELLS.join(", ")}`);
+  output.data({ bash, zsh, fish }[shell](nodes(root)));
 }
 
 const key = ({ words }: Node) => words.join(" ");

@@ -21,10 +21,10 @@ type Received = { headers: Record<string, string | undefined>; body: string };
  */
 export async function demo({ program, output }: Call): Promise<void> {
   const data = mkdtempSync(join(tmpdir(), "errand-demo-"));
-  process.once("SIGINT", () => {
-    rmSync(data, { recursive: true, force: true });
-    process.exit(EXIT.forced);
-  });
+  // However it ends; and twice, since the writer thread may still be putting its files away.
+  const discard = () => rmSync(data, { recursive: true, force: true });
+  process.once("exit", discard);
+  process.once("SIGINT", () => process.exit(EXIT.forced));
   const begun = performance.now();
   const tell = (text: string) =>
     output.data(`${String(Math.round(performance.now() - begun)).padStart(5)} ms  ${text}\n`);
@@ -49,7 +49,7 @@ export async function demo({ program, output }: Call): Promise<void> {
   } finally {
     await app.stop();
     receiver.close();
-    rmSync(data, { recursive: true, force: true });
+    discard();
   }
   tell("done; nothing is left behind. Your own: errand serve");
 }

@@ -9,8 +9,8 @@ import type { DeliveryRow, EventRow, EventStore, Outbox, Subscriber } from "./st
 
 export type Scope = { workspace_id: string; project_id: string };
 
-/** Something that happened; `at` in epoch milliseconds, `data` as the receiver gets it. */
-export type NewEvent = { kind: EventKind; subject_id: string; data: object; at: number };
+/** Something that happened, at epoch milliseconds. `data`, as receivers get it, is made only if anyone listens. */
+export type NewEvent = { kind: EventKind; subject_id: string; data: () => object; at: number };
 
 export type PlannedEvents = { outbox: Outbox[]; placements: Placement[] };
 
@@ -58,8 +58,8 @@ export function createEvents({
     wanted: Subscriber[],
     hop: number,
   ): { outbox: Outbox; placements: Placement[] } {
-    const text = JSON.stringify(event.data);
-    const data = event.data as JsonObject;
+    const data = event.data() as JsonObject;
+    const text = JSON.stringify(data);
     const row: EventRow = {
       id: newId(),
       project_id,

@@ -1,10 +1,8 @@
-import type { EventKind } from "../events/schema.ts";
+import type { NewEvent } from "../events/service.ts";
 import { iso } from "../lib/clock.ts";
 import type { Json } from "../lib/json.ts";
 import type { ExecutionError } from "./schema.ts";
 import type { ExecutionRow, Spent, StepRow } from "./store.ts";
-
-export type ExecutionEvent = { kind: EventKind; subject_id: string; data: object; at: number };
 
 /** credits = tokens / 1000 + one per external call (design 3). */
 export const credits = ({ tokens, external_calls }: { tokens: number; external_calls: number }): number =>
@@ -12,17 +10,17 @@ export const credits = ({ tokens, external_calls }: { tokens: number; external_c
 
 export const seconds = (from: number, to: number): number => Math.max(0, to - from) / 1_000;
 
-export const startedEvent = (execution: ExecutionRow, input: Json, at: number): ExecutionEvent => ({
+export const startedEvent = (execution: ExecutionRow, input: Json, at: number): NewEvent => ({
   kind: "workflow.execution.started",
   subject_id: execution.id,
   at,
-  data: {
+  data: () => ({
     workflow_id: execution.workflow_id,
     execution_id: execution.id,
     started_at: iso(at),
     input_data: input,
     trigger_source: execution.source,
-  },
+  }),
 });
 
 /** Interface 6.2 for success; failed and cancelled carry `error` besides. */
@@ -36,12 +34,12 @@ export function endedEvent(
     output: Json;
     error?: ExecutionError;
   },
-): ExecutionEvent {
+): NewEvent {
   return {
     kind: end.status === "success" ? "workflow.execution.completed" : "workflow.execution.failed",
     subject_id: execution.id,
     at: end.at,
-    data: {
+    data: () => ({
       workflow_id: execution.workflow_id,
       execution_id: execution.id,
       status: end.status,
@@ -53,12 +51,12 @@ export function endedEvent(
       credits_used: credits(end),
       steps_completed: end.steps_completed,
       ...(end.error ? { error: end.error } : {}),
-    },
+    }),
   };
 }
 
 /** One for each step that ended well. */
-export function stepEvents(execution: ExecutionRow, steps: StepRow[]): ExecutionEvent[] {
+export function stepEvents(execution: ExecutionRow, steps: StepRow[]): NewEvent[] {
   return steps
     .filter((step) => step.state === "success")
     .map((step) => {
@@ -67,7 +65,7 @@ export function stepEvents(execution: ExecutionRow, steps: StepRow[]): Execution
         kind: "workflow.step.completed",
         subject_id: execution.id,
         at,
-        data: {
+        data: () => ({
           workflow_id: execution.workflow_id,
           execution_id: execution.id,
           node_name: step.name,
@@ -77,7 +75,7 @@ export function stepEvents(execution: ExecutionRow, steps: StepRow[]): Execution
           completed_at: iso(at),
           duration_seconds: seconds(step.started_at, at),
           output_data: step.output === null ? null : JSON.parse(step.output),
-        },
+        }),
       };
     });
 }

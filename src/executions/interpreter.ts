@@ -1,3 +1,4 @@
+import type { NewEvent } from "../events/service.ts";
 import { type Clock, iso } from "../lib/clock.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import { redact } from "../lib/redact.ts";
@@ -5,7 +6,6 @@ import { renderDeep, TemplateError } from "../lib/template.ts";
 import { nodeType } from "../nodes/index.ts";
 import { NodeError, type NodeServices, type NodeType } from "../nodes/node.ts";
 import type { Node } from "../workflows/schema.ts";
-import type { ExecutionEvent } from "./events.ts";
 import { isTruthy, retryDelay, retryPolicy, type StepOptions, splitOptions } from "./options.ts";
 import type { ExecutionError } from "./schema.ts";
 import type { ExecutionRow, Spent, StepRow } from "./store.ts";
@@ -36,14 +36,20 @@ export type Run = {
   journal: Journal;
   services: NodeServices;
   clock: Clock;
-  signal: AbortSignal;
+  /** Made when first asked for: a run that leaves this program nowhere needs none. */
+  signal(): AbortSignal;
+  isAborted(): boolean;
   /** Told of failures that are Errand's own fault; the step shows no more than that. */
   report(error: unknown, step: StepRow): void;
   spent: Spent;
   /** Steps that no checkpoint has stored yet; the caller stores them with the outcome. */
   unsaved: StepRow[];
+  /** Something left this program, in this life of the run. */
+  hadEffect: boolean;
+  /** Somebody is answered by the end of it. */
+  awaited: boolean;
   /** Events that no commit has carried yet. */
-  untold: ExecutionEvent[];
+  untold: NewEvent[];
 };
 
 const LARGEST_OUTPUT = 1024 * 1024;
@@ -61,13 +67,15 @@ const LARGEST_OUTPUT = 1024 * 1024;
 export async function interpret(run: Run): Promise<Outcome> {
   const scope = firstScope(run);
   let last: Json = null;
-  for (const [index, node] of run.program.nodes.entries()) {
-    if (run.signal.aborted) return { kind: "lost" };
+  const { nodes } = run.program;
+  for (let index = 0; index < nodes.length; index++) {
+    const node = nodes[index]!;
+    if (run.isAborted()) return { kind: "lost" };
     const ended = await runNode(run, node, String(index), index, scope);
     if (ended.kind !== "value") return ended;
     last = ended.value;
     remember(scope, node, ended.value);
-    const isLast = index === run.program.nodes.length - 1;
+    const isLast = index === nodes.length - 1;
     if (ended.hadEffect && !isLast && !(await saveProgress(run))) return { kind: "lost" };
   }
   if (Object.keys(run.program.output_mapping).length === 0) return { kind: "success", output: last };
@@ -113,7 +121,11 @@ async function saveProgress(run: Run): Promise<boolean> {
 async function runNode(run: Run, node: Node, position: string, seq: number, scope: Scope): Promise<Ended> {
   const before = run.done.get(position);
   if (before && (before.state === "success" || before.state === "skipped" || before.state === "failed")) {
-    return { kind: "value", value: before.output === null ? null : JSON.parse(before.output), hadEffect: false };
+    return {
+      kind: "value",
+      value: before.output === null ? null : JSON.parse(before.output),
+      hadEffect: false,
+    };
   }
   const { options, config } = splitOptions(node.input_config);
   const type = nodeType(node.node_type_name);
@@ -132,7 +144,8 @@ async function runNode(run: Run, node: Node, position: string, seq: number, scop
     ended_at: null,
   };
   try {
-    if (!type) throw new NodeError("UNKNOWN_NODE_TYPE", `This Errand has no node type ${node.node_type_name}.`);
+    if (!type)
+      throw new NodeError("UNKNOWN_NODE_TYPE", `This Errand has no node type ${node.node_type_name}.`);
     if (options.run_if !== undefined && !isTruthy(renderDeep(options.run_if, scope))) {
       return end(run, step, "skipped", null, false);
     }
@@ -143,15 +156,21 @@ async function runNode(run: Run, node: Node, position: string, seq: number, scop
     step.attempts++;
     if (type.effect !== "none") {
       if (before?.state === "started" && options.on_unknown === "fail") {
-        throw new NodeError("UNKNOWN_OUTCOME", "Errand stopped while this step ran; it may or may not have happened.");
+        throw new NodeError(
+          "UNKNOWN_OUTCOME",
+          "Errand stopped while this step ran; it may or may not have happened.",
+        );
       }
+      run.hadEffect = true;
       if (!(await run.journal.mark({ ...step }, options.on_unknown === "fail"))) return { kind: "lost" };
     }
     const output = await callNode(run, type, input, position, options);
-    const value = node.output_mapping ? renderDeep(node.output_mapping as JsonObject, { ...scope, output }) : output;
+    const value = node.output_mapping
+      ? renderDeep(node.output_mapping as JsonObject, { ...scope, output })
+      : output;
     return end(run, step, "success", value, type.effect !== "none");
   } catch (error) {
-    if (run.signal.aborted) return { kind: "lost" };
+    if (run.isAborted()) return { kind: "lost" };
     return failStep(run, step, options, type, error);
   }
 }
@@ -163,15 +182,16 @@ async function callNode(
   position: string,
   options: StepOptions,
 ): Promise<Json> {
-  const limit = new AbortController();
   const seconds = options.timeout_seconds;
-  const disarm = seconds ? run.clock.after(seconds * 1_000, () => limit.abort()) : undefined;
-  const signal = seconds ? AbortSignal.any([run.signal, limit.signal]) : run.signal;
+  const limit = seconds ? new AbortController() : undefined;
+  const disarm = seconds && limit ? run.clock.after(seconds * 1_000, () => limit.abort()) : undefined;
   try {
     const { execution, services } = run;
     const result = await type.run(input as never, {
       ...services,
-      signal,
+      get signal() {
+        return limit ? AbortSignal.any([run.signal(), limit.signal]) : run.signal();
+      },
       idempotencyKey: `${execution.id}/${position}`,
       scope: { workspace_id: execution.workspace_id, project_id: execution.project_id },
     });
@@ -179,7 +199,7 @@ async function callNode(
     run.spent.external_calls += result.external_calls ?? 0;
     return result.output;
   } catch (error) {
-    if (limit.signal.aborted) {
+    if (limit?.signal.aborted) {
       throw new NodeError("TIMEOUT", `The step did not end within ${seconds} s.`, { retryable: true });
     }
     throw error;

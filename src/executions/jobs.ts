@@ -1,5 +1,5 @@
 import { withOutbox } from "../events/outbox.ts";
-import type { Events } from "../events/service.ts";
+import type { Events, NewEvent } from "../events/service.ts";
 import type { Outbox } from "../events/store.ts";
 import { defineJob, done, type Fate, type JobKind, type JobRun, settled, settledUntil } from "../jobs/job.ts";
 import { persist } from "../jobs/persist.ts";
@@ -8,12 +8,17 @@ import type { Clock } from "../lib/clock.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { NodeServices } from "../nodes/node.ts";
 import type { Definition } from "../workflows/service.ts";
-import { type ExecutionEvent, endedEvent, startedEvent, stepEvents } from "./events.ts";
+import { endedEvent, startedEvent, stepEvents } from "./events.ts";
 import { interpret, type Outcome, type Run } from "./interpreter.ts";
 import type { ExecutionRow, ExecutionStore, StepRow } from "./store.ts";
 
 /** What the accepting side already had in memory. */
-export type RunPayload = { execution: ExecutionRow; definition: Definition; input: JsonObject };
+export type RunPayload = {
+  execution: ExecutionRow;
+  definition: Definition;
+  input: JsonObject;
+  awaited: boolean;
+};
 
 type Deps = {
   store: ExecutionStore;
@@ -24,6 +29,8 @@ type Deps = {
   definition(hash: string): Promise<Definition>;
   /** Told of every execution that ended or went away, for those who wait for it. */
   ended(id: string): void;
+  /** Whether somebody here waits for its end, and will be answered by it. */
+  awaited(id: string): boolean;
   report(message: string, fields: Record<string, unknown>): void;
 };
 
@@ -35,10 +42,16 @@ export function runExecution(deps: Deps): JobKind {
    * One commit of a result and what it tells of; held on to while the disk refuses. The first one of a run
    * that was queued also tells of its start.
    */
-  async function commit(run: Run, list: ExecutionEvent[], store: (outbox: Outbox[]) => Promise<boolean>): Promise<boolean> {
-    const { execution, signal, untold } = run;
+  async function commit(
+    run: Run,
+    list: NewEvent[],
+    store: (outbox: Outbox[]) => Promise<boolean>,
+  ): Promise<boolean> {
+    const { execution, untold } = run;
     const events = [...untold, ...list];
-    const held = await persist(clock, signal, () => withOutbox(deps, execution, events, execution.hop, store));
+    const held = await persist(clock, run.isAborted, () =>
+      withOutbox(deps, execution, events, execution.hop, store),
+    );
     untold.length = 0;
     return held;
   }
@@ -50,7 +63,8 @@ export function runExecution(deps: Deps): JobKind {
     if (!execution || !["queued", "running", "waiting"].includes(execution.state)) return undefined;
     const input = JSON.parse(execution.input) as JsonObject;
     const steps = execution.state === "queued" ? [] : await store.steps(ref);
-    return { execution, input, steps, definition: await deps.definition(execution.definition_hash) };
+    const definition = await deps.definition(execution.definition_hash);
+    return { execution, input, steps, definition, awaited: deps.awaited(ref) };
   }
 
   async function run(ref: string, job: JobRun): Promise<Fate> {
@@ -67,14 +81,18 @@ export function runExecution(deps: Deps): JobKind {
       done: new Map(steps.map((step) => [step.position, step])),
       services: deps.services,
       clock,
-      signal: job.signal,
-      report: (error, { execution_id, name }) => deps.report("a step failed unexpectedly", { execution_id, name, error }),
+      signal: () => job.signal,
+      isAborted: () => job.isAborted(),
+      report: (error, { execution_id, name }) =>
+        deps.report("a step failed unexpectedly", { execution_id, name, error }),
       spent: {
         external_calls: execution.external_calls,
         tokens: execution.tokens,
         steps_completed: execution.steps_completed,
       },
       unsaved: [],
+      hadEffect: false,
+      awaited: loaded.awaited,
       untold: execution.state === "queued" ? [startedEvent(execution, input, started_at)] : [],
       journal: {
         mark: (step, durable) =>
@@ -111,16 +129,19 @@ export function runExecution(deps: Deps): JobKind {
     };
     const list = [...stepEvents(execution, steps), endedEvent(execution, ended)];
     await commit(state, list, (outbox) =>
-      store.finish({
-        ...saving,
-        ...spent,
-        workflow_id: execution.workflow_id,
-        state: outcome.kind,
-        output: outcome.kind === "success" ? JSON.stringify(outcome.output) : null,
-        error: outcome.kind === "failed" ? JSON.stringify(outcome.error) : null,
-        ended_at: ended.at,
-        outbox,
-      }),
+      store.finish(
+        {
+          ...saving,
+          ...spent,
+          workflow_id: execution.workflow_id,
+          state: outcome.kind,
+          output: outcome.kind === "success" ? JSON.stringify(outcome.output) : null,
+          error: outcome.kind === "failed" ? JSON.stringify(outcome.error) : null,
+          ended_at: ended.at,
+          outbox,
+        },
+        { repeatable: outbox.length === 0 && !state.hadEffect && !state.awaited },
+      ),
     );
     deps.ended(execution.id);
     return settled;
@@ -130,7 +151,11 @@ export function runExecution(deps: Deps): JobKind {
   async function dead(ref: string, reason: string): Promise<void> {
     const execution = await store.get(ref);
     if (!execution) return;
-    const error = { code: "CRASH_LOOP", message: `Errand stopped three times while this ran (${reason}).`, node: null };
+    const error = {
+      code: "CRASH_LOOP",
+      message: `Errand stopped three times while this ran (${reason}).`,
+      node: null,
+    };
     const at = clock.now();
     const ended = endedEvent(execution, {
       ...execution,

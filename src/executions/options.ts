@@ -19,7 +19,10 @@ export function splitOptions(input_config: Record<string, unknown>): {
   config: Record<string, Json>;
 } {
   const { _options, ...config } = input_config;
-  return { options: isObject(_options) ? (_options as StepOptions) : {}, config: config as Record<string, Json> };
+  return {
+    options: isObject(_options) ? (_options as StepOptions) : {},
+    config: config as Record<string, Json>,
+  };
 }
 
 const NO_RETRY: Retry = { max_attempts: 1, delay_seconds: 1, backoff_multiplier: 2 };
@@ -38,4 +41,9 @@ export const retryDelay = (retry: Retry, attempt: number): number =>
 
 /** A rendered `run_if`: nothing, false, zero, the empty string and the word "false" mean no. */
 export const isTruthy = (value: Json | undefined): boolean =>
-  value !== undefined && value !== null && value !== false && value !== 0 && value !== "" && value !== "false";
+  value !== undefined &&
+  value !== null &&
+  value !== false &&
+  value !== 0 &&
+  value !== "" &&
+  value !== "false";

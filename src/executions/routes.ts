@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
+import { startContext } from "../hooks/idempotency.ts";
 import { answerWith } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import { startContext } from "../hooks/idempotency.ts";
 import { ListExecutions, StartExecution } from "./schema.ts";
 import type { Executions } from "./service.ts";
 
@@ -15,14 +15,21 @@ export const executionRoutes = ({ executions }: { executions: Executions }) =>
     .post(
       "/workflows/:id/executions",
       async ({ caller, params, body, request, set }) =>
-        answerWith(set, await executions.startByKey(caller, params.id, body, startContext(request, params.id))),
+        answerWith(
+          set,
+          await executions.startByKey(caller, params.id, body, startContext(request, params.id)),
+        ),
       { policy: "key", body: StartExecution, detail: { summary: "Start a run of a workflow", tags } },
     )
     .get(
       "/workflows/:id/executions",
       async ({ caller, params, query, request, set }) =>
         page(set, request, await executions.list(caller, params.id, query)),
-      { policy: "key", query: ListExecutions, detail: { summary: "List a workflow's runs, newest first", tags } },
+      {
+        policy: "key",
+        query: ListExecutions,
+        detail: { summary: "List a workflow's runs, newest first", tags },
+      },
     )
     .get("/executions/:id", ({ caller, params }) => executions.get(caller, params.id), {
       policy: "key",

@@ -19,8 +19,13 @@ export type StartRequest = {
   input: JsonObject;
   source: string;
   metadata: JsonObject;
+  /** Somebody will be answered by the end: it must be on disk as well. */
+  awaited?: boolean;
   /** Made before the commit, so that a repeated request can be given the very same answer. */
-  answer(started: { execution_id: string; estimated_completion: string }): { status: number; body: JsonObject };
+  answer(started: { execution_id: string; estimated_completion: string }): {
+    status: number;
+    body: JsonObject;
+  };
 } & StartContext;
 
 export type StartAnswer = { status: number; body: JsonObject; replayed: boolean };
@@ -36,7 +41,10 @@ export function createExecutions(deps: {
   runner: Runner;
   clock: Clock;
   waiters: Waiters;
-  workflows: { target(id: string): Promise<WorkflowTarget | undefined>; definition(hash: string): Promise<Definition> };
+  workflows: {
+    target(id: string): Promise<WorkflowTarget | undefined>;
+    definition(hash: string): Promise<Definition>;
+  };
 }) {
   const { store, events, runner, clock, waiters, workflows } = deps;
 
@@ -75,8 +83,17 @@ export function createExecutions(deps: {
     const usual = target.num_runs > 0 ? target.run_ms_total / target.num_runs : USUAL_RUN_MS;
     const answer = request.answer({ execution_id: id, estimated_completion: iso(now + usual) });
 
-    const payload: RunPayload = { execution, definition, input: request.input };
-    const job = runner.place("execution.run", { tenant: target.workspace_id, key: target.id, ref: id }, payload);
+    const payload: RunPayload = {
+      execution,
+      definition,
+      input: request.input,
+      awaited: request.awaited ?? false,
+    };
+    const job = runner.place(
+      "execution.run",
+      { tenant: target.workspace_id, key: target.id, ref: id },
+      payload,
+    );
     if (job.row.state === "ready") Object.assign(execution, { state: "queued", started_at: null });
     const started = execution.state === "running" ? [startedEvent(execution, request.input, now)] : [];
     const planned = await events.plan(execution, started, request.hop);
@@ -145,6 +162,7 @@ export function createExecutions(deps: {
         input: (body.input_data ?? {}) as JsonObject,
         source: body.trigger_source ?? "api",
         metadata: (body.metadata ?? {}) as JsonObject,
+        awaited: body.response_type === "result",
         ...context,
         answer: ({ execution_id, estimated_completion }) => ({
           status: 202,
@@ -159,7 +177,11 @@ export function createExecutions(deps: {
       });
       const execution = await get(caller, execution_id);
       const hasEnded = execution.completed_at !== null;
-      return { status: hasEnded ? 200 : 202, body: execution as unknown as JsonObject, replayed: answer.replayed };
+      return {
+        status: hasEnded ? 200 : 202,
+        body: execution as unknown as JsonObject,
+        replayed: answer.replayed,
+      };
     },
 
     async list(caller: Caller, workflow_id: string, page: { limit: number; offset: number; state?: string }) {

@@ -1,6 +1,6 @@
 import type { Outbox } from "../events/store.ts";
-import type { JobRow, Lease } from "../jobs/job.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
+import type { JobRow, Lease } from "../jobs/job.ts";
 
 export type ExecutionState = "queued" | "running" | "waiting" | "success" | "failed" | "cancelled";
 
@@ -92,8 +92,12 @@ export type ExecutionStore = {
   checkpoint(saving: Progress): Promise<boolean>;
   /** Steps so far, and the job put back until `at`; holds no memory meanwhile. */
   suspend(suspending: Progress & { at: number; reason: string }): Promise<boolean>;
-  /** The end, what follows from it and the job's end in one. False: someone else ended it first. */
-  finish(end: ExecutionEnd & { lease: Lease }): Promise<boolean>;
+  /**
+   * The end, what follows from it and the job's end in one. False: someone else ended it first.
+   * `repeatable`: nothing left this program since the last commit, so a power cut may take the end back;
+   * the run is then done again, to the same end.
+   */
+  finish(end: ExecutionEnd & { lease: Lease }, options: { repeatable: boolean }): Promise<boolean>;
   /** Ends an unfinished execution from outside, and its job. False: it had ended already. */
   stop(stopping: {
     id: string;

@@ -66,16 +66,23 @@ const LARGEST_CHUNK = 16_384;
 export function dataStreamResponse(log: PartLog, headers: Record<string, string> = {}): Response {
   const encoder = new TextEncoder();
   let cursor = 0;
+  let isGone = false;
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         for (;;) {
           let text = "";
-          while (cursor < log.parts.length && text.length < LARGEST_CHUNK) text += dataStreamLine(log.parts[cursor++]!);
+          while (cursor < log.parts.length && text.length < LARGEST_CHUNK)
+            text += dataStreamLine(log.parts[cursor++]!);
           if (text) return controller.enqueue(encoder.encode(text));
           if (log.done) return controller.close();
-          if (!(await log.changed(HEARTBEAT_MS))) return controller.enqueue(encoder.encode("\n"));
+          const hasMore = await log.changed(HEARTBEAT_MS);
+          if (isGone) return;
+          if (!hasMore) return controller.enqueue(encoder.encode("\n"));
         }
+      },
+      cancel() {
+        isGone = true;
       },
     },
     { highWaterMark: 0 },
@@ -98,7 +105,7 @@ export class LivePartLog implements PartLog {
   readonly parts: StreamPart[] = [];
   done = false;
   readonly #clock: Clock;
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -116,17 +123,21 @@ export class LivePartLog implements PartLog {
 
   changed(ms: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(ms, () => resolve(false));
-      this.#waiting.push(() => {
+      const wake = () => {
         cancel();
         resolve(true);
+      };
+      const cancel = this.#clock.after(ms, () => {
+        this.#waiting.delete(wake);
+        resolve(false);
       });
+      this.#waiting.add(wake);
     });
   }
 
   #wake(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
     for (const wake of waiting) wake();
   }
 }

@@ -25,7 +25,10 @@ export type Lease = { id: string; attempt: number };
  * `settled`: its own store operation ended the job, or put it back until `due`, in the same commit as
  * its result (the rule for everything that has a result). The others are carried out by the runner.
  */
-export type Fate = { kind: "settled"; due?: number } | { kind: "done" } | { kind: "retry"; at: number; reason: string };
+export type Fate =
+  | { kind: "settled"; due?: number }
+  | { kind: "done" }
+  | { kind: "retry"; at: number; reason: string };
 
 export const settled: Fate = { kind: "settled" };
 export const settledUntil = (due: number): Fate => ({ kind: "settled", due });
@@ -36,8 +39,10 @@ export type JobRun = {
   lease: Lease;
   /** Counts from 1; crashes and retries included. */
   attempt: number;
-  /** Aborted by cancellation and by a shutdown that ran out of patience. */
-  signal: AbortSignal;
+  /** Aborted by cancellation and by a shutdown that ran out of patience; made when first asked for. */
+  readonly signal: AbortSignal;
+  /** The same without making a signal. */
+  isAborted(): boolean;
   /** What the placer already had in memory; absent after a restart or a wait. */
   payload?: unknown;
 };
@@ -45,8 +50,8 @@ export type JobRun = {
 export type JobKind = {
   kind: string;
   lane: Lane;
-  /** Most in flight of one key. */
-  per_key: number;
+  /** Most in flight of one key; a function where that changes with what happens. */
+  per_key: number | ((key: string) => number);
   /** Crashes of the program with this job under way before it is given up; undefined: never. */
   crash_limit?: number;
   run(ref: string, run: JobRun): Promise<Fate>;

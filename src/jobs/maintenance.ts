@@ -8,7 +8,11 @@ export type Chore = { name: string; pattern: string; run(): Promise<void> };
  * Runs chores at their times. croner says when, our clock waits: so a test can turn the hours, and a jump
  * of the wall clock is met at the next look instead of being slept through.
  */
-export function startChores(chores: Chore[], clock: Clock, failed: (chore: string, error: unknown) => void): () => void {
+export function startChores(
+  chores: Chore[],
+  clock: Clock,
+  failed: (chore: string, error: unknown) => void,
+): () => void {
   const cancels = new Map<string, () => void>();
   for (const chore of chores) {
     const schedule = new Cron(chore.pattern, { paused: true, timezone: "UTC" });

@@ -6,15 +6,19 @@ const AGAIN_MS = 1_000;
 /**
  * Stores the result of work that cannot be taken back: while the disk refuses, again each second, so that
  * an effect that has happened is not made to happen again for want of a row. Ends with the refusal when
- * `signal` is aborted.
+ * `isAborted` says so.
  */
-export async function persist<T>(clock: Clock, signal: AbortSignal, store: () => Promise<T>): Promise<T> {
+export async function persist<T>(
+  clock: Clock,
+  isAborted: () => boolean,
+  store: () => Promise<T>,
+): Promise<T> {
   for (;;) {
     try {
       return await store();
     } catch (error) {
       const mayPass = error instanceof AppError && error.code === "unavailable";
-      if (!mayPass || signal.aborted) throw error;
+      if (!mayPass || isAborted()) throw error;
       await new Promise<void>((resolve) => clock.after(AGAIN_MS, resolve));
     }
   }

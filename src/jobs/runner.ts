@@ -1,7 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { Backlog } from "./backlog.ts";
-import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
+import type { Fate, JobKind, JobRow, JobRun, Lane, Lease } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
 /** Most jobs in flight of each lane. */
@@ -58,7 +58,7 @@ type LaneState = {
   name: Lane;
   inFlight: number;
   /** Most in flight of one key; its last registered kind gives it. */
-  cap: number;
+  cap: (key: string) => number;
   perKey: Map<string, number>;
   backlog: Backlog;
   claiming: boolean;
@@ -70,7 +70,40 @@ type LaneState = {
   timerAt: number;
 };
 
-type Active = { lease: Lease; ref: string; controller: AbortController };
+/** A job under way. A signal costs more than a short job does, so it is made when something asks for it. */
+class ActiveJob implements JobRun {
+  readonly lease: Lease;
+  #controller: AbortController | undefined;
+  #reason: Error | undefined;
+
+  constructor(
+    readonly row: JobRow,
+    readonly payload: unknown,
+  ) {
+    this.lease = { id: row.id, attempt: row.attempt };
+  }
+
+  get attempt(): number {
+    return this.row.attempt;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#reason) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  isAborted(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  abort(reason: Error): void {
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
+}
 
 export function createRunner(deps: {
   store: JobStore;
@@ -83,7 +116,7 @@ export function createRunner(deps: {
   const capacity = deps.capacity ?? CAPACITY;
   const owner = deps.owner ?? newId();
   const kinds = new Map<string, JobKind>();
-  const active = new Map<string, Active>();
+  const active = new Map<string, ActiveJob>();
   // Payloads of jobs that wait in the backlog: most are claimed within moments, and need no read then.
   const parked = new Map<string, unknown>();
   const lanes = new Map<Lane, LaneState>();
@@ -91,7 +124,7 @@ export function createRunner(deps: {
     lanes.set(name, {
       name,
       inFlight: 0,
-      cap: 0,
+      cap: () => 0,
       perKey: new Map(),
       backlog: new Backlog(),
       claiming: false,
@@ -124,7 +157,7 @@ export function createRunner(deps: {
     if (stopping && active.size === 0) whenIdle?.();
   }
 
-  const room = (lane: LaneState, key: string): number => lane.cap - (lane.perKey.get(key) ?? 0);
+  const room = (lane: LaneState, key: string): number => lane.cap(key) - (lane.perKey.get(key) ?? 0);
 
   function pump(lane: LaneState): void {
     if (lane.claiming || stopping || lane.backlog.size === 0) return;
@@ -163,25 +196,31 @@ export function createRunner(deps: {
   }
 
   function begin(row: JobRow, payload?: unknown): void {
-    const controller = new AbortController();
-    const lease = { id: row.id, attempt: row.attempt };
-    active.set(row.id, { lease, ref: row.ref, controller });
-    void work(row, lease, controller.signal, payload).finally(() => {
+    const job = new ActiveJob(row, payload);
+    active.set(row.id, job);
+    const ended = () => {
       active.delete(row.id);
       const lane = laneOf(row.lane);
       free(lane, row.key);
       pump(lane);
-    });
+    };
+    work(job).then(ended, ended);
   }
 
-  async function work(row: JobRow, lease: Lease, signal: AbortSignal, payload: unknown): Promise<void> {
+  async function work(job: ActiveJob): Promise<void> {
+    const { row, lease } = job;
     let fate: Fate;
     try {
-      fate = await kindOf(row.kind).run(row.ref, { lease, attempt: row.attempt, signal, payload });
+      fate = await kindOf(row.kind).run(row.ref, job);
     } catch (error) {
-      if (stopping && signal.aborted) return; // stop() puts it back
+      if (stopping && job.isAborted()) return; // stop() puts it back
       const message = error instanceof Error ? error.message : String(error);
-      report("a job failed unexpectedly", { kind: row.kind, ref: row.ref, attempt: row.attempt, error: message });
+      report("a job failed unexpectedly", {
+        kind: row.kind,
+        ref: row.ref,
+        attempt: row.attempt,
+        error: message,
+      });
       const backoff = Math.min(1_000 * 2 ** Math.min(row.attempt, 10), LONGEST_BACKOFF_MS);
       fate = { kind: "retry", at: clock.now() + backoff, reason: message };
     }
@@ -241,7 +280,8 @@ export function createRunner(deps: {
   return {
     register(kind) {
       kinds.set(kind.kind, kind);
-      laneOf(kind.lane).cap = kind.per_key;
+      const { per_key } = kind;
+      laneOf(kind.lane).cap = typeof per_key === "number" ? () => per_key : per_key;
     },
 
     place(kindName, job, payload) {
@@ -278,7 +318,8 @@ export function createRunner(deps: {
         else if (row.run_at > clock.now()) armTimer(laneOf(row.lane), row.run_at);
         else {
           const lane = laneOf(row.lane);
-          if (payload !== undefined && capacity[lane.name] > 0 && parked.size < MOST_PARKED) parked.set(row.id, payload);
+          if (payload !== undefined && capacity[lane.name] > 0 && parked.size < MOST_PARKED)
+            parked.set(row.id, payload);
           lane.backlog.add(row.tenant, row.key);
           lane.fresh.add(row.key);
           pump(lane);
@@ -293,7 +334,7 @@ export function createRunner(deps: {
     },
 
     cancel(ref) {
-      for (const job of active.values()) if (job.ref === ref) job.controller.abort(new Error("cancelled"));
+      for (const job of active.values()) if (job.row.ref === ref) job.abort(new Error("cancelled"));
     },
 
     async start() {
@@ -301,7 +342,11 @@ export function createRunner(deps: {
       for (const kind of kinds.values()) if (kind.crash_limit) limits[kind.kind] = kind.crash_limit;
       const { recovered, dead } = await store.recover(limits, clock.now());
       for (const row of dead) {
-        report("a job was given up after repeated crashes", { kind: row.kind, ref: row.ref, crashes: row.crashes });
+        report("a job was given up after repeated crashes", {
+          kind: row.kind,
+          ref: row.ref,
+          crashes: row.crashes,
+        });
         await kindOf(row.kind).dead?.(row.ref, "crash_loop");
       }
       for (const lane of lanes.values()) {
@@ -322,11 +367,12 @@ export function createRunner(deps: {
         });
       }
       const rest = [...active.values()];
-      for (const job of rest) job.controller.abort(new Error("shutting down"));
+      for (const job of rest) job.abort(new Error("shutting down"));
       if (rest.length > 0) await store.requeue(rest.map((job) => job.lease));
       return { unfinished: rest.length };
     },
 
-    inFlight: () => Object.fromEntries([...lanes].map(([name, lane]) => [name, lane.inFlight])) as Record<Lane, number>,
+    inFlight: () =>
+      Object.fromEntries([...lanes].map(([name, lane]) => [name, lane.inFlight])) as Record<Lane, number>,
   };
 }

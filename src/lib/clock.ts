@@ -15,7 +15,8 @@ export const systemClock: Clock = {
     let timer: ReturnType<typeof setTimeout>;
     const arm = () => {
       const left = due - performance.now();
-      timer = left > LONGEST_TIMER_MS ? setTimeout(arm, LONGEST_TIMER_MS) : setTimeout(run, Math.max(0, left));
+      timer =
+        left > LONGEST_TIMER_MS ? setTimeout(arm, LONGEST_TIMER_MS) : setTimeout(run, Math.max(0, left));
     };
     arm();
     return () => clearTimeout(timer);

@@ -15,7 +15,12 @@ export function toFaults(errors: Iterable<unknown>, root: unknown): Fault[] {
   return [...seen.values()];
 }
 
-type SchemaError = { keyword: string; instancePath: string; params: Record<string, unknown>; message: string };
+type SchemaError = {
+  keyword: string;
+  instancePath: string;
+  params: Record<string, unknown>;
+  message: string;
+};
 
 const dotted = (pointer: string) =>
   pointer
@@ -38,9 +43,13 @@ function faultsOf(error: SchemaError, root: unknown): Fault[] {
     case "additionalProperties":
       return []; // each such property is named by an error of its own
     case "boolean":
-      return [{ field: at, expected: "no such property", received: describe(valueAt(root, error.instancePath)) }];
+      return [
+        { field: at, expected: "no such property", received: describe(valueAt(root, error.instancePath)) },
+      ];
     default:
-      return [{ field: at, expected: expectation(error), received: describe(valueAt(root, error.instancePath)) }];
+      return [
+        { field: at, expected: expectation(error), received: describe(valueAt(root, error.instancePath)) },
+      ];
   }
 }
 

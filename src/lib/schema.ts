@@ -15,7 +15,9 @@ export type Schema<T extends TSchema> = {
     version: 1;
     vendor: "typebox";
     types?: { input: Static<T>; output: Static<T> };
-    validate(value: unknown): { value: Static<T> } | { issues: (Fault & { message: string; path: string[] })[] };
+    validate(
+      value: unknown,
+    ): { value: Static<T> } | { issues: (Fault & { message: string; path: string[] })[] };
   };
 };
 

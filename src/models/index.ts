@@ -1,7 +1,14 @@
 import type { Config } from "../config.ts";
 import type { Egress } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type Answer, ModelError, type ModelPart, type ModelRequest, type Models, type Provider } from "./model.ts";
+import {
+  type Answer,
+  ModelError,
+  type ModelPart,
+  type ModelRequest,
+  type Models,
+  type Provider,
+} from "./model.ts";
 import { offline } from "./offline.ts";
 import { openai } from "./openai.ts";
 
@@ -29,7 +36,15 @@ const providersOf = (config: ModelConfig, deps: { egress: Egress; clock: Clock }
   offline,
 ];
 
-export function createModels({ config, egress, clock }: { config: ModelConfig; egress: Egress; clock: Clock }): Models {
+export function createModels({
+  config,
+  egress,
+  clock,
+}: {
+  config: ModelConfig;
+  egress: Egress;
+  clock: Clock;
+}): Models {
   const providers = providersOf(config, { egress, clock });
   const usual = providers.find((provider) => provider.configured)!;
   const default_model = config.default_model ?? `${usual.name}/${usual.usual_model}`;

@@ -17,7 +17,11 @@ export const offline: Provider = {
       yield { type: "text", text: word };
     }
     const prompt = request.messages.map((message) => message.content).join(" ");
-    yield { type: "finish", reason: "stop", usage: { prompt_tokens: words(prompt), completion_tokens: words(answer) } };
+    yield {
+      type: "finish",
+      reason: "stop",
+      usage: { prompt_tokens: words(prompt), completion_tokens: words(answer) },
+    };
   },
 };
 

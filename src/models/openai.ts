@@ -1,11 +1,18 @@
 import { createParser } from "eventsource-parser";
 import { type Egress, EgressError } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Json } from "../lib/json.ts";
-import { type ModelErrorCode, ModelError, type ModelMessage, type ModelPart, type ModelRequest, type Provider } from "./model.ts";
+import { isObject, type Json } from "../lib/json.ts";
+import {
+  ModelError,
+  type ModelErrorCode,
+  type ModelMessage,
+  type ModelPart,
+  type ModelRequest,
+  type Provider,
+} from "./model.ts";
 
-/** Time limits of a call, in milliseconds. */
-const LIMITS = { first_part: 60_000, between_parts: 60_000, whole: 30 * 60_000 };
+/** Time limits of a call, in milliseconds. A local server loads its model before its first event. */
+const LIMITS = { first_event: 120_000, between_events: 60_000, whole: 30 * 60_000 };
 const LARGEST_STREAM = 64 * 1024 * 1024;
 
 /**
@@ -43,10 +50,7 @@ export function openai(options: {
         signal: limit.signal,
       });
       if (answer.status !== 200) throw refusal(answer.status, await textOf(answer.body));
-      for await (const part of partsOf(answer.body)) {
-        limit.extend();
-        yield part;
-      }
+      yield* partsOf(chunksOf(answer.body, limit.extend));
     } catch (error) {
       throw request.signal.aborted ? error : (limit.exceeded() ?? toModelError(error));
     } finally {
@@ -66,15 +70,16 @@ function deadline(clock: Clock, outer: AbortSignal) {
       late = what;
       inner.abort();
     });
-  let cancel = arm(LIMITS.first_part, "begin to answer");
+  let cancel = arm(LIMITS.first_event, "begin to answer");
   return {
     signal: AbortSignal.any([outer, inner.signal]),
     extend() {
       cancel();
-      cancel = arm(LIMITS.between_parts, "go on");
+      cancel = arm(LIMITS.between_events, "go on");
     },
     end: () => cancel(),
-    exceeded: () => (late ? new ModelError("MODEL_TIMEOUT", `The model did not ${late} in time.`, true) : undefined),
+    exceeded: () =>
+      late ? new ModelError("MODEL_TIMEOUT", `The model did not ${late} in time.`, true) : undefined,
   };
 }
 
@@ -109,38 +114,48 @@ function wireMessage({ role, content, tool_calls, tool_call_id }: ModelMessage) 
   };
 }
 
+// What servers send is theirs: every field is looked at before it is used.
 type Delta = {
-  content?: string | null;
-  reasoning_content?: string | null;
-  reasoning?: string | null;
-  tool_calls?: { index?: number; id?: string; function?: { name?: string; arguments?: string } }[];
+  content?: unknown;
+  reasoning_content?: unknown;
+  reasoning?: unknown;
+  tool_calls?: unknown;
 };
+type CallDelta = { index?: number; id?: string; function?: { name?: string; arguments?: string } };
 type Chunk = {
-  error?: { message?: string } | string;
-  choices?: { delta?: Delta; finish_reason?: string | null }[];
-  usage?: { prompt_tokens?: number; completion_tokens?: number } | null;
+  error?: unknown;
+  choices?: { delta?: Delta | null; finish_reason?: string | null }[];
+  usage?: { prompt_tokens?: unknown; completion_tokens?: unknown } | null;
 };
 
 /** Reads the server's events; tool calls are put together and given out whole, before `finish`. */
-async function* partsOf(body: AsyncIterable<Uint8Array>): AsyncIterable<ModelPart> {
+async function* partsOf(chunks: AsyncIterable<Chunk>): AsyncIterable<ModelPart> {
   const calls = new ToolCalls();
   const usage = { prompt_tokens: 0, completion_tokens: 0 };
   let reason: string | undefined;
-  for await (const chunk of chunksOf(body)) {
-    if (chunk.error) throw new ModelError("MODEL_FAILED", "The model's server reported a failure under way.", true);
+  for await (const chunk of chunks) {
+    if (chunk === DONE) {
+      reason ??= "stop";
+      break;
+    }
+    if (chunk.error)
+      throw new ModelError("MODEL_FAILED", "The model's server reported a failure under way.", true);
     if (chunk.usage) {
-      usage.prompt_tokens = chunk.usage.prompt_tokens ?? 0;
-      usage.completion_tokens = chunk.usage.completion_tokens ?? 0;
+      usage.prompt_tokens = countOf(chunk.usage.prompt_tokens);
+      usage.completion_tokens = countOf(chunk.usage.completion_tokens);
     }
     const choice = chunk.choices?.[0];
     const delta = choice?.delta;
-    const reasoning = delta?.reasoning_content ?? delta?.reasoning;
+    const reasoning = wordsOf(delta?.reasoning_content) || wordsOf(delta?.reasoning);
     if (reasoning) yield { type: "reasoning", text: reasoning };
-    if (delta?.content) yield { type: "text", text: delta.content };
-    for (const call of delta?.tool_calls ?? []) calls.add(call);
+    const text = wordsOf(delta?.content);
+    if (text) yield { type: "text", text };
+    for (const call of Array.isArray(delta?.tool_calls) ? delta.tool_calls : []) {
+      if (isObject(call)) calls.add(call);
+    }
     if (choice?.finish_reason) reason = choice.finish_reason;
   }
-  // Some servers leave out [DONE], none leaves out the reason of an answer that is whole.
+  // Some servers leave out [DONE], some the reason; with neither the answer is not whole.
   if (reason === undefined) throw new ModelError("MODEL_INTERRUPTED", "The model's answer broke off.", true);
   const whole = calls.whole();
   yield* whole;
@@ -154,32 +169,53 @@ const REASONS: Record<string, string> = {
   tool_calls: "stop", // said although nothing was called
 };
 
-async function* chunksOf(body: AsyncIterable<Uint8Array>): AsyncIterable<Chunk> {
+const wordsOf = (value: unknown): string => (typeof value === "string" ? value : "");
+const countOf = (value: unknown): number => (Number.isSafeInteger(value) ? (value as number) : 0);
+
+const DONE: Chunk = {};
+
+/** The server's events; `heard` is called for each, so that silence can be told from slow work. */
+async function* chunksOf(body: AsyncIterable<Uint8Array>, heard: () => void): AsyncIterable<Chunk> {
   const decoder = new TextDecoder();
   const waiting: string[] = [];
+  let events = 0;
   const parser = createParser({ onEvent: ({ data }) => waiting.push(data) });
   for await (const bytes of body) {
     parser.feed(decoder.decode(bytes, { stream: true }));
     for (const data of waiting.splice(0)) {
-      if (data === "[DONE]") return;
+      if (data === "[DONE]") return yield DONE;
+      heard();
+      events++;
       yield parsed(data);
     }
   }
+  parser.reset({ consume: true }); // the last event may lack its empty line
+  for (const data of waiting) {
+    if (data === "[DONE]") return yield DONE;
+    events++;
+    yield parsed(data);
+  }
+  if (events === 0) throw garbage();
 }
 
 function parsed(data: string): Chunk {
   try {
-    return JSON.parse(data) as Chunk;
+    const chunk: unknown = JSON.parse(data);
+    if (isObject(chunk)) return chunk as Chunk;
   } catch {
-    throw new ModelError("MODEL_GARBAGE", "The model's server sent something that cannot be read.", false);
+    // said below
   }
+  throw garbage();
 }
+
+const garbage = () =>
+  new ModelError("MODEL_GARBAGE", "The model's server sent something that cannot be read.", false);
 
 /** Deltas of calls may come without an index or an id; then they continue the last one. */
 class ToolCalls {
   readonly #calls: { id: string; name: string; args: string; index?: number }[] = [];
 
-  add({ index, id, function: given }: NonNullable<Delta["tool_calls"]>[number]): void {
+  add({ index, id, function: given }: CallDelta): void {
     const last = this.#calls.at(-1);
     let call = index === undefined ? undefined : this.#calls.find((each) => each.index === index);
     if (!call && index === undefined && last && (!id || id === last.id)) call = last;
@@ -192,7 +228,12 @@ class ToolCalls {
   }
 
   whole(): ModelPart[] {
-    return this.#calls.map(({ id, name, args }) => ({ type: "tool_call", id, name, args: argumentsOf(args) }));
+    return this.#calls.map(({ id, name, args }) => ({
+      type: "tool_call",
+      id,
+      name,
+      args: argumentsOf(args),
+    }));
   }
 }
 
@@ -226,12 +267,14 @@ function refusal(status: number, body: string): ModelError {
   } catch {
     // no words
   }
-  const make = (code: ModelErrorCode, what: string, retryable: boolean) => new ModelError(code, what, retryable);
+  const make = (code: ModelErrorCode, what: string, retryable: boolean) =>
+    new ModelError(code, what, retryable);
   // With these the server may repeat the key that it was given.
   if (status === 401 || status === 403) {
     return make("MODEL_UNAUTHORIZED", `The model's server refuses the configured key (${status}).`, false);
   }
-  if (status === 429) return make("MODEL_RATE_LIMITED", "The model's server takes no more requests at the moment.", true);
+  if (status === 429)
+    return make("MODEL_RATE_LIMITED", "The model's server takes no more requests at the moment.", true);
   if (status >= 500) return make("MODEL_FAILED", `The model's server failed (${status}).`, true);
   return make("MODEL_REFUSED", `The model's server refused the request (${status})${said}`, false);
 }

@@ -1,12 +1,11 @@
 import { DELIVERY_JOB } from "../events/service.ts";
 import type { DeliveryRow } from "../events/store.ts";
-import { defineJob, done, type JobKind, type Lease, settled } from "../jobs/job.ts";
+import { defineJob, done, type JobKind, type Lease, settled, settledUntil } from "../jobs/job.ts";
+import { persist } from "../jobs/persist.ts";
+import { createConcurrency } from "./concurrency.ts";
 import { retryDelay } from "./retry-schedule.ts";
 import { type Answered, ATTEMPT_MS, deliveryHeaders, type Sender, sendOnce } from "./send.ts";
 import type { AttemptResult, DeliveryStore, DeliveryTarget } from "./store.ts";
-
-/** Most attempts under way to one subscription: a receiver that hangs holds these slots and no more. */
-const PER_SUBSCRIPTION = 8;
 
 /**
  * Attempts one delivery. Its job lives as long as the delivery is under way.
@@ -27,12 +26,14 @@ const PER_SUBSCRIPTION = 8;
 export function deliveryAttempt(deps: Sender & { store: DeliveryStore; random?: () => number }): JobKind {
   const { store, clock } = deps;
   const random = deps.random ?? Math.random;
+  const concurrency = createConcurrency();
 
   return defineJob({
     kind: DELIVERY_JOB,
     lane: "deliveries",
-    per_key: PER_SUBSCRIPTION,
-    async run(delivery_id, { lease, signal, payload }) {
+    per_key: concurrency.of,
+    async run(delivery_id, job) {
+      const { lease, payload } = job;
       const delivery = (payload as DeliveryRow | undefined) ?? (await store.find(delivery_id));
       if (!delivery) return done; // pruned while it waited
       const target = await store.target(delivery.subscription_id);
@@ -50,9 +51,13 @@ export function deliveryAttempt(deps: Sender & { store: DeliveryStore; random?: 
           headers,
           body: delivery.body,
           timeoutMs: ATTEMPT_MS,
-          signal,
+          signal: job.signal,
         });
-        await store.record(resultOf(lease, delivery, target, answered));
+        concurrency.learn(target.id, answered.error === null);
+        const result = resultOf(lease, delivery, target, answered);
+        // The receiver has it: a disk that refuses for a while must not have it sent again.
+        const held = await persist(clock, job.isAborted, () => store.record(result));
+        if (held && result.next_attempt_at !== null) return settledUntil(result.next_attempt_at);
       }
       return settled;
     },

@@ -14,7 +14,11 @@ async function send(url: string, init: RequestInit & { headers?: Record<string, 
   expect(text).not.toContain("<");
   expect(text).not.toMatch(/\bat .*\.ts:\d+/);
   expect(response.status).not.toBe(500);
-  return { status: response.status, headers: response.headers, body: text ? (JSON.parse(text) as Refused) : undefined };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text ? (JSON.parse(text) as Refused) : undefined,
+  };
 }
 
 const post = (body: string | Uint8Array<ArrayBuffer>, type = "application/json") =>
@@ -31,7 +35,12 @@ describe("a body", () => {
     ["a field the server owns", '{"name":"a","project_id":"b"}', 400, "INVALID_INPUT"],
     ["an own __proto__", '{"name":"a","agent_metadata":{"__proto__":{"admin":true}}}', 400, "INVALID_INPUT"],
     ["a lone surrogate", '{"name":"\\ud800"}', 400, "INVALID_INPUT"],
-    ["nesting past 64", `{"name":"a","agent_metadata":{"x":${"[".repeat(100)}${"]".repeat(100)}}}`, 400, "INVALID_INPUT"],
+    [
+      "nesting past 64",
+      `{"name":"a","agent_metadata":{"x":${"[".repeat(100)}${"]".repeat(100)}}}`,
+      400,
+      "INVALID_INPUT",
+    ],
     ["50,000 levels", "[".repeat(50_000), 400, "INVALID_INPUT"],
     ["more than the limit", JSON.stringify({ name: "a".repeat(2 * 1024 * 1024) }), 413, "PAYLOAD_TOO_LARGE"],
   ] as const)("that is %s is refused", async (_what, body, status, code) => {
@@ -46,14 +55,19 @@ describe("a body", () => {
     expect([answer.status, answer.body?.error.code]).toEqual([400, "INVALID_INPUT"]);
   });
 
-  test.each(["text/plain", "application/jsonx", "xxxj", "application/xml"])("of type %s is refused", async (type) => {
-    const answer = await post('{"name":"a"}', type);
-    expect([answer.status, answer.body?.error.code]).toEqual([415, "UNSUPPORTED_MEDIA_TYPE"]);
-  });
+  test.each(["text/plain", "application/jsonx", "xxxj", "application/xml"])(
+    "of type %s is refused",
+    async (type) => {
+      const answer = await post('{"name":"a"}', type);
+      expect([answer.status, answer.body?.error.code]).toEqual([415, "UNSUPPORTED_MEDIA_TYPE"]);
+    },
+  );
 
   test("with a fault names the field, and every fault", async () => {
     const answer = await post('{"name":5,"visibility":"secret","nonsense":1}');
-    const faults = (answer.body?.error as { faults?: { field: string }[] } | undefined)?.faults?.map((one) => one.field);
+    const faults = (answer.body?.error as { faults?: { field: string }[] } | undefined)?.faults?.map(
+      (one) => one.field,
+    );
     expect(faults?.toSorted()).toEqual(["name", "nonsense", "visibility"]);
     expect(answer.body?.error.details).toHaveProperty("expected");
   });
@@ -105,7 +119,11 @@ describe("credentials", () => {
     const made = await errand.command("workspaces", "create", "Other", "--json");
     expect(made.code).toBe(0);
     const created = await errand.command(
-      "keys", "create", "--workspace", (JSON.parse(made.stdout) as { id: string }).id, "--json",
+      "keys",
+      "create",
+      "--workspace",
+      (JSON.parse(made.stdout) as { id: string }).id,
+      "--json",
     );
     expect(created.code).toBe(0);
     const foreign = JSON.parse(created.stdout) as { key: string };
@@ -117,7 +135,9 @@ describe("credentials", () => {
   });
 
   test("made by the command line work at once, and stop working when they are revoked", async () => {
-    const fresh = (await createKey(errand.data)) as { key: string; id?: string } & Awaited<ReturnType<typeof createKey>>;
+    const fresh = (await createKey(errand.data)) as { key: string; id?: string } & Awaited<
+      ReturnType<typeof createKey>
+    >;
     const me = () => fetch(`${errand.url}/api/me`, { headers: { authorization: `Bearer ${fresh.key}` } });
     const answer = await me();
     expect(answer.status).toBe(200);

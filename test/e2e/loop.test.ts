@@ -7,7 +7,8 @@ import { type Delivered, eventually, receiver, world } from "./setup.ts";
 const { errand, key, workspace } = await world();
 
 const aWorkflow = async (nodes: object[], more: object = {}) =>
-  (await errand.api<{ id: string }>("POST", `/api/workflows?${workspace}`, { name: "hello", nodes, ...more })).body.id;
+  (await errand.api<{ id: string }>("POST", `/api/workflows?${workspace}`, { name: "hello", nodes, ...more }))
+    .body.id;
 
 const greet = {
   node_type_name: "set_variables",
@@ -16,7 +17,11 @@ const greet = {
 };
 
 async function hookOf(type: "agents" | "workflows", id: string) {
-  const made = await errand.api<{ token: string; url: string }>("POST", `/api/${type}/${id}/webhook-tokens`, {});
+  const made = await errand.api<{ token: string; url: string }>(
+    "POST",
+    `/api/${type}/${id}/webhook-tokens`,
+    {},
+  );
   expect(made.status).toBe(201);
   return { path: `/webhooks/${type}/${id}`, token: made.body.token, url: made.body.url };
 }
@@ -41,16 +46,27 @@ describe("an agent", () => {
     const seen = { text: "", starts: 0, steps: 0, finish: "" };
     await processDataStream({
       stream: response.body!,
-      onTextPart: (text) => void (seen.text += text),
-      onStartStepPart: () => void seen.starts++,
-      onFinishStepPart: () => void seen.steps++,
-      onFinishMessagePart: ({ finishReason }) => void (seen.finish = finishReason),
+      onTextPart(text) {
+        seen.text += text;
+      },
+      onStartStepPart() {
+        seen.starts++;
+      },
+      onFinishStepPart() {
+        seen.steps++;
+      },
+      onFinishMessagePart({ finishReason }) {
+        seen.finish = finishReason;
+      },
     });
     expect(seen.text.length).toBeGreaterThan(10);
     expect(seen).toMatchObject({ starts: 1, steps: 1, finish: "stop" });
     await (await stream()).text();
 
-    const conversations = await errand.api<{ id: string }[]>("GET", `/api/agents/${agent.body.id}/conversations`);
+    const conversations = await errand.api<{ id: string }[]>(
+      "GET",
+      `/api/agents/${agent.body.id}/conversations`,
+    );
     expect(conversations.body).toHaveLength(1);
   });
 
@@ -117,14 +133,25 @@ describe("a workflow fired by webhook", () => {
     });
     expect(delivered.headers["authorization"]).toBe("Bearer let-me-in");
 
-    const execution = await errand.api<{ status: string; steps: object[] }>("GET", `/api/executions/${accepted.execution_id}`);
-    expect(execution.body).toMatchObject({ status: "success", steps: [{ name: "greet", status: "success" }] });
+    const execution = await errand.api<{ status: string; steps: object[] }>(
+      "GET",
+      `/api/executions/${accepted.execution_id}`,
+    );
+    expect(execution.body).toMatchObject({
+      status: "success",
+      steps: [{ name: "greet", status: "success" }],
+    });
 
     const logs = await eventually(
-      () => errand.api<{ logs: { status: string }[] }>("GET", `/api/v1/webhooks/${subscription.body.id}/logs`),
+      () =>
+        errand.api<{ logs: { status: string }[] }>("GET", `/api/v1/webhooks/${subscription.body.id}/logs`),
       ({ body }) => body.logs[0]?.status === "success",
     );
-    expect(logs.body.logs[0]).toMatchObject({ event: "workflow.execution.completed", response_code: 204, attempts: 1 });
+    expect(logs.body.logs[0]).toMatchObject({
+      event: "workflow.execution.completed",
+      response_code: 204,
+      attempts: 1,
+    });
   });
 
   test("is verified by the standardwebhooks library", () => {

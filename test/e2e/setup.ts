@@ -1,6 +1,14 @@
 import { afterAll } from "bun:test";
 import { existsSync } from "node:fs";
-import { BINARY, createKey, discard, type Errand, type Key, scratch, startErrand } from "../../scripts/lib/errand.ts";
+import {
+  BINARY,
+  createKey,
+  discard,
+  type Errand,
+  type Key,
+  scratch,
+  startErrand,
+} from "../../scripts/lib/errand.ts";
 
 if (!existsSync(BINARY)) throw new Error("dist/errand is missing: run `npm run build` first");
 
@@ -26,7 +34,9 @@ export async function world(options: { env?: Record<string, string>; args?: stri
 export type Delivered = { headers: Record<string, string>; body: string };
 
 /** A receiver on loopback; `next` waits for the next delivery. */
-export function receiver(answer: (delivered: Delivered) => Response = () => new Response(null, { status: 204 })) {
+export function receiver(
+  answer: (delivered: Delivered) => Response = () => new Response(null, { status: 204 }),
+) {
   const arrived: Delivered[] = [];
   const waiting: ((delivered: Delivered) => void)[] = [];
   const server = Bun.serve({

@@ -7,7 +7,10 @@ describe("a run", () => {
   test("goes through its nodes in order and maps its output", async () => {
     const { workflow, start, until } = world();
     const target = await workflow({
-      nodes: [setVariables("a", { n: "{{ n }}" }), setVariables("b", { text: "n is {{ a.n }}", again: "{{ vars.n }}" })],
+      nodes: [
+        setVariables("a", { n: "{{ n }}" }),
+        setVariables("b", { text: "n is {{ a.n }}", again: "{{ vars.n }}" }),
+      ],
       output_mapping: { said: "{{ b.text }}", n: "{{ b.again }}" },
     });
     const { id } = await start(target, { n: 5 });
@@ -31,7 +34,9 @@ describe("a run", () => {
   test("keeps the definition it began with", async () => {
     const { workflow, start, until, workflows, clock } = world();
     using slow = server(async () => new Response(null, { status: 503 }));
-    const target = await workflow({ nodes: [apiCall("call", slow.url), setVariables("after", { v: "old" })] });
+    const target = await workflow({
+      nodes: [apiCall("call", slow.url), setVariables("after", { v: "old" })],
+    });
     const { id } = await start(target);
     await until(id, "waiting");
     await workflows.update(CALLER, target.id, { nodes: [setVariables("after", { v: "new" })] });
@@ -190,11 +195,16 @@ describe("cancelling", () => {
     using hanging = server(() => new Promise<Response>(() => {}));
     const { id } = await start(await workflow({ nodes: [apiCall("call", hanging.url)] }));
     while (hanging.got.length === 0) await Bun.sleep(0);
-    expect(await executions.cancel(CALLER, id)).toMatchObject({ status: "cancelled", error: { code: "CANCELLED" } });
+    expect(await executions.cancel(CALLER, id)).toMatchObject({
+      status: "cancelled",
+      error: { code: "CANCELLED" },
+    });
     await settled();
     expect(executions.cancel(CALLER, id)).rejects.toMatchObject({ code: "conflict" });
     const ends = eventRows().filter((row) => row.kind !== "workflow.execution.started");
-    expect(ends.map((row) => [row.kind, JSON.parse(row.data).status])).toEqual([["workflow.execution.failed", "cancelled"]]);
+    expect(ends.map((row) => [row.kind, JSON.parse(row.data).status])).toEqual([
+      ["workflow.execution.failed", "cancelled"],
+    ]);
     expect(storage.reader.all("SELECT * FROM jobs WHERE ref = ?", id)).toEqual([]);
   });
 });

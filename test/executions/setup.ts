@@ -47,7 +47,17 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
   const { definition } = workflows;
   const services = { egress, models: modelOf().models, clock };
   runner.register(
-    runExecution({ store, events, runner, clock, services, definition, ended: waiters.ended, report }),
+    runExecution({
+      store,
+      events,
+      runner,
+      clock,
+      services,
+      definition,
+      ended: waiters.ended,
+      awaited: waiters.has,
+      report,
+    }),
   );
   const executions = createExecutions({ store, events, runner, clock, waiters, workflows });
 
@@ -55,7 +65,11 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
     const made = await workflows.create(CALLER, { workspace_id: "w" }, body);
     return (await workflows.target(made.id))!;
   }
-  async function start(target: Awaited<ReturnType<typeof workflow>>, input: JsonObject = {}, more: object = {}) {
+  async function start(
+    target: Awaited<ReturnType<typeof workflow>>,
+    input: JsonObject = {},
+    more: object = {},
+  ) {
     const answer = await executions.start(target, {
       input,
       source: "test",
@@ -86,8 +100,25 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
     );
   }
   const eventRows = () =>
-    storage.reader.all<{ kind: string; data: string; subject_id: string }>("SELECT * FROM events ORDER BY id");
-  return { storage, clock, runner, workflows, executions, store, events, reports, delivered, workflow, start, until, subscribe, eventRows };
+    storage.reader.all<{ kind: string; data: string; subject_id: string }>(
+      "SELECT * FROM events ORDER BY id",
+    );
+  return {
+    storage,
+    clock,
+    runner,
+    workflows,
+    executions,
+    store,
+    events,
+    reports,
+    delivered,
+    workflow,
+    start,
+    until,
+    subscribe,
+    eventRows,
+  };
 }
 
 export const setVariables = (name: string, variables: object, options?: object) => ({

@@ -8,7 +8,13 @@ test("a chore runs at each of its times and at no other", async () => {
   const clock = new TestClock(Date.UTC(2026, 0, 1, 0, 5));
   const times: string[] = [];
   const stop = startChores(
-    [{ name: "hourly", pattern: "17 * * * *", run: async () => void times.push(new Date(clock.now()).toISOString()) }],
+    [
+      {
+        name: "hourly",
+        pattern: "17 * * * *",
+        run: async () => void times.push(new Date(clock.now()).toISOString()),
+      },
+    ],
     clock,
     () => {},
   );
@@ -26,7 +32,9 @@ test("a chore that fails is reported and runs again the next time", async () => 
     runs++;
     throw new Error("no");
   };
-  const stop = startChores([{ name: "bad", pattern: "0 * * * *", run }], clock, (name) => failures.push(name));
+  const stop = startChores([{ name: "bad", pattern: "0 * * * *", run }], clock, (name) =>
+    failures.push(name),
+  );
   await clock.advance(2 * HOUR + 1);
   stop();
   expect([runs, failures]).toEqual([2, ["bad", "bad"]]);

@@ -23,7 +23,8 @@ function setup(options: { storage?: ReturnType<typeof memoryStorage>; kind?: Par
       lane: "runs",
       per_key: 2,
       crash_limit: 3,
-      run: (ref, run) => new Promise((resolve) => started.push({ ref, run, end: (fate = done) => resolve(fate) })),
+      run: (ref, run) =>
+        new Promise((resolve) => started.push({ ref, run, end: (fate = done) => resolve(fate) })),
       dead: async (ref) => void dead.push(ref),
       ...options.kind,
     }),
@@ -38,7 +39,8 @@ function setup(options: { storage?: ReturnType<typeof memoryStorage>; kind?: Par
     return placements;
   }
   const refs = () => started.map((job) => job.ref);
-  const rows = () => storage.reader.all<{ ref: string; state: string; attempt: number }>("SELECT * FROM jobs ORDER BY id");
+  const rows = () =>
+    storage.reader.all<{ ref: string; state: string; attempt: number }>("SELECT * FROM jobs ORDER BY id");
   return { storage, clock, store, runner, started, dead, add, refs, rows };
 }
 
@@ -97,7 +99,11 @@ describe("placing", () => {
   test("what another process adds is found by the sweep", async () => {
     const { runner, store, clock, refs } = setup();
     await runner.start();
-    const row = { ...runner.place("run", { ref: "cli", key: "k", tenant: "t" }).row, state: "ready" as const, attempt: 0 };
+    const row = {
+      ...runner.place("run", { ref: "cli", key: "k", tenant: "t" }).row,
+      state: "ready" as const,
+      attempt: 0,
+    };
     await store.insert([row]);
     await clock.advance(2_100);
     expect(refs()).toEqual(["cli"]);
@@ -107,7 +113,9 @@ describe("placing", () => {
 describe("fairness", () => {
   test("a tenant with a long queue does not delay another tenant's first job", async () => {
     const { add, refs, started } = setup({ kind: { per_key: 4 } });
-    await add(...Array.from({ length: 40 }, (_, n) => ({ ref: `noisy-${n}`, key: "noisy", tenant: "noisy" })));
+    await add(
+      ...Array.from({ length: 40 }, (_, n) => ({ ref: `noisy-${n}`, key: "noisy", tenant: "noisy" })),
+    );
     await add({ ref: "quiet", key: "quiet", tenant: "quiet" });
     started[0]?.end();
     await settled();
@@ -118,13 +126,19 @@ describe("fairness", () => {
 
   test("a tenant with many keys gets no more than one with a single key", async () => {
     const { add, refs, started } = setup({ kind: { per_key: 4 } });
-    await add(...Array.from({ length: 20 }, (_, n) => ({ ref: `many-${n}`, key: `many-${n}`, tenant: "many" })));
+    await add(
+      ...Array.from({ length: 20 }, (_, n) => ({ ref: `many-${n}`, key: `many-${n}`, tenant: "many" })),
+    );
     await add(...Array.from({ length: 4 }, (_, n) => ({ ref: `one-${n}`, key: "one", tenant: "one" })));
     for (let n = 0; n < 4; n++) {
       started[n]?.end();
       await settled();
     }
-    expect(refs().slice(4).filter((ref) => ref.startsWith("one"))).toHaveLength(2);
+    expect(
+      refs()
+        .slice(4)
+        .filter((ref) => ref.startsWith("one")),
+    ).toHaveLength(2);
   });
 });
 

@@ -4,7 +4,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { getTableColumns, getTableName, is, Table } from "drizzle-orm";
 import { Connection } from "../../src/storage/sqlite/connection.ts";
-import { ChangedMigration, migrate, migrationStatus, NewerDatabase } from "../../src/storage/sqlite/migrate.ts";
+import {
+  ChangedMigration,
+  migrate,
+  migrationStatus,
+  NewerDatabase,
+} from "../../src/storage/sqlite/migrate.ts";
 import { migrations } from "../../src/storage/sqlite/migrations.ts";
 import * as tables from "../../src/storage/sqlite/tables.ts";
 
@@ -36,7 +41,10 @@ describe("migrations", () => {
     console.error = silent;
     const names = db.all<{ name: string }>("SELECT name FROM sqlite_master WHERE name IN ('a', 'b')");
     expect(names).toEqual([{ name: "a" }]);
-    expect(migrate(db, { now: 0, list: [list[0]!, step(2, "CREATE TABLE b (x)")] })).toEqual({ from: 1, to: 2 });
+    expect(migrate(db, { now: 0, list: [list[0]!, step(2, "CREATE TABLE b (x)")] })).toEqual({
+      from: 1,
+      to: 2,
+    });
   });
 
   test("a database of a newer errand is refused by name", () => {
@@ -57,7 +65,11 @@ describe("migrations", () => {
     const beforeFirst = () => void saved++;
     migrate(db, { now: 0, beforeFirst, list: [step(1, "CREATE TABLE a (x)")] });
     expect(saved).toBe(0);
-    migrate(db, { now: 0, beforeFirst, list: [step(1, "CREATE TABLE a (x)"), step(2, "CREATE TABLE b (x)")] });
+    migrate(db, {
+      now: 0,
+      beforeFirst,
+      list: [step(1, "CREATE TABLE a (x)"), step(2, "CREATE TABLE b (x)")],
+    });
     expect(saved).toBe(1);
   });
 });
@@ -75,6 +87,8 @@ test("the tables that drizzle knows are the tables that the migrations make", ()
       name: column.name,
       required: column.notNull || column.primary,
     }));
-    expect(described).toEqual(columns.map(({ name, notnull, pk }) => ({ name, required: notnull === 1 || pk > 0 })));
+    expect(described).toEqual(
+      columns.map(({ name, notnull, pk }) => ({ name, required: notnull === 1 || pk > 0 })),
+    );
   }
 });

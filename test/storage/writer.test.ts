@@ -50,7 +50,10 @@ describe("group commit", () => {
     sent[0]?.answer([{ ok: true, value: undefined }]);
     await first;
     expect(sent.map((batch) => batch.calls.length)).toEqual([1, 2]);
-    sent[1]?.answer([{ ok: true, value: undefined }, { ok: false, error: { message: "no", code: "conflict" } }]);
+    sent[1]?.answer([
+      { ok: true, value: undefined },
+      { ok: false, error: { message: "no", code: "conflict" } },
+    ]);
     await later[0];
     expect(later[1]).rejects.toThrow(AppError);
   });

@@ -89,10 +89,13 @@ export async function setup(options: { storage?: ReturnType<typeof memoryStorage
   const subscribe = (more: Partial<CreateWebhook> & { url: string }, by = caller) =>
     webhooks.create(by, { events: ["*"], ...more });
 
-  const anEvent = (more: Partial<NewEvent> = {}): NewEvent => ({
+  const anEvent = ({
+    data = { status: "success", score: 3 },
+    ...more
+  }: Partial<Omit<NewEvent, "data">> & { data?: object } = {}): NewEvent => ({
     kind: "workflow.execution.completed",
     subject_id: "x1",
-    data: { status: "success", score: 3 },
+    data: () => data,
     at: clock.now(),
     ...more,
   });

@@ -7,12 +7,13 @@ export type Level = "ok" | "warn" | "fail";
 /** What one look found. `hint` is what to do about it. */
 export type Finding = { level: Level; message: string; hint?: string };
 
-/** What every check may look at. `database` is undefined where there is none yet. */
+/** What every check may look at. `database` is undefined where there is none yet, or `unreadable` says why. */
 export type Patient = {
   config: Config;
   origins: Record<string, Origin>;
   folder: DataFolder;
   database: Inspection | undefined;
+  unreadable?: string;
   holder: Holder | undefined;
   now: number;
 };

@@ -51,17 +51,15 @@ export async function doctor(call: Call): Promise<void> {
   const { output, flags } = call;
   const { config, origins } = configOf(call);
   const folder = await call.program.folder();
-  const { database: found, fault } = look(() => folder.inspect(config.data));
   const patient: Patient = {
     config,
     origins,
     folder,
-    database: found,
+    ...look(() => folder.inspect(config.data)),
     holder: folder.holder(config.data),
     now: Date.now(),
   };
   const all = await diagnose(patient);
-  if (fault) all.unshift({ check: "database", ...fault });
   const shown = flags["quiet"] ? all.filter((one) => one.level !== "ok") : all;
   if (flags["json"]) putJson(output, shown);
   else if (shown.length > 0) {
@@ -77,15 +75,10 @@ export async function doctor(call: Call): Promise<void> {
   if (failed > 0) throw new ExitError(EXIT.refused, `${failed} of ${all.length} checks failed`);
 }
 
-function look(inspect: () => Patient["database"]): { database?: Patient["database"]; fault?: Finding } {
+function look(inspect: () => Patient["database"]): Pick<Patient, "database" | "unreadable"> {
   try {
     return { database: inspect() };
   } catch (error) {
-    return {
-      fault: fail(
-        (error as Error).message,
-        "stop the server and restore a backup: errand restore FILE --force",
-      ),
-    };
+    return { database: undefined, unreadable: (error as Error).message };
   }
 }

@@ -34,7 +34,10 @@ export const sqliteAgents = ({ reader, writer }: Storage): AgentStore => ({
   update: (agent) => writer.submit("agents.update", agent),
   remove: (id) => writer.submit("agents.remove", id),
   async get(id) {
-    const found = reader.get<Omit<AgentRow, "settings"> & { settings: string }>("SELECT * FROM agents WHERE id = ?", id);
+    const found = reader.get<Omit<AgentRow, "settings"> & { settings: string }>(
+      "SELECT * FROM agents WHERE id = ?",
+      id,
+    );
     return found && { ...found, settings: JSON.parse(found.settings) };
   },
   async list(project_id, { limit, offset, search }) {

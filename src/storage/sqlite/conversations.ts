@@ -29,15 +29,33 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
       `INSERT INTO conversations (id, agent_id, workspace_id, project_id, owner, client_id, user_id, title, status,
          metadata, message_count, started_at, updated_at, completed_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULL)`,
-      c.id, c.agent_id, c.workspace_id, c.project_id, c.owner, c.client_id, c.user_id, c.title, c.status,
-      JSON.stringify(c.metadata), c.started_at, c.updated_at,
+      c.id,
+      c.agent_id,
+      c.workspace_id,
+      c.project_id,
+      c.owner,
+      c.client_id,
+      c.user_id,
+      c.title,
+      c.status,
+      JSON.stringify(c.metadata),
+      c.started_at,
+      c.updated_at,
     );
   }
   db.run(
     `INSERT INTO turns (id, conversation_id, agent_id, workspace_id, project_id, state, source, message_id, error,
        hop, created_at, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL)`,
-    turn.id, turn.conversation_id, turn.agent_id, turn.workspace_id, turn.project_id, turn.state, turn.source,
-    turn.hop, turn.created_at, turn.started_at,
+    turn.id,
+    turn.conversation_id,
+    turn.agent_id,
+    turn.workspace_id,
+    turn.project_id,
+    turn.state,
+    turn.source,
+    turn.hop,
+    turn.created_at,
+    turn.started_at,
   );
   insertMessage(db, message);
   if (job) insertJob(db, job);
@@ -49,8 +67,14 @@ function insertMessage(db: Connection, message: MessageRow): void {
   db.run(
     `INSERT INTO messages (id, conversation_id, turn_id, role, parts, state, usage, created_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-    message.id, message.conversation_id, message.turn_id, message.role, JSON.stringify(message.parts),
-    message.state, message.usage && JSON.stringify(message.usage), message.created_at,
+    message.id,
+    message.conversation_id,
+    message.turn_id,
+    message.role,
+    JSON.stringify(message.parts),
+    message.state,
+    message.usage && JSON.stringify(message.usage),
+    message.created_at,
   );
   db.run(
     "UPDATE conversations SET message_count = message_count + 1, updated_at = ? WHERE id = ?",
@@ -59,7 +83,10 @@ function insertMessage(db: Connection, message: MessageRow): void {
   );
 }
 
-function start(db: Connection, { id, lease, started_at }: { id: string; lease: Lease; started_at: number }): boolean {
+function start(
+  db: Connection,
+  { id, lease, started_at }: { id: string; lease: Lease; started_at: number },
+): boolean {
   if (!holdJob(db, lease)) return false;
   return (
     db.run(
@@ -70,7 +97,10 @@ function start(db: Connection, { id, lease, started_at }: { id: string; lease: L
   );
 }
 
-function finish(db: Connection, { turn_id, state, error, ended_at, message, outbox, lease }: Ending): boolean {
+function finish(
+  db: Connection,
+  { turn_id, state, error, ended_at, message, outbox, lease }: Ending,
+): boolean {
   if (lease && !finishJob(db, lease)) return false;
   const ended = db.run(
     "UPDATE turns SET state = ?, error = ?, message_id = ?, ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
@@ -101,7 +131,10 @@ export const conversationWrites = {
 type ConversationText = Omit<ConversationRow, "metadata"> & { metadata: string };
 type MessageText = Omit<MessageRow, "parts" | "usage"> & { parts: string; usage: string | null };
 
-const conversation = (row: ConversationText): ConversationRow => ({ ...row, metadata: JSON.parse(row.metadata) });
+const conversation = (row: ConversationText): ConversationRow => ({
+  ...row,
+  metadata: JSON.parse(row.metadata),
+});
 const message = (row: MessageText): MessageRow => ({
   ...row,
   parts: JSON.parse(row.parts),
@@ -133,14 +166,28 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
       total: reader.orm.select({ n: count() }).from(conversations).where(found).get()!.n,
     };
   },
-  messages: async (conversation_id, last) =>
+  messages: async (conversation_id) =>
     reader
       .all<MessageText>(
-        `SELECT * FROM (SELECT * FROM messages WHERE conversation_id = ? ORDER BY id DESC LIMIT ?) ORDER BY id`,
+        "SELECT * FROM messages WHERE conversation_id = ? ORDER BY turn_id, id",
         conversation_id,
-        last ?? -1,
       )
       .map(message),
+  history: async ({ id, conversation_id }, last) =>
+    reader
+      .all<MessageText>(
+        `SELECT * FROM messages WHERE conversation_id = ? AND turn_id <= ?
+         ORDER BY turn_id DESC, id DESC LIMIT ?`,
+        conversation_id,
+        id,
+        last,
+      )
+      .map(message)
+      .reverse(),
+  async message(id) {
+    const row = reader.get<MessageText>("SELECT * FROM messages WHERE id = ?", id);
+    return row && message(row);
+  },
   turn: async (id) => reader.get<TurnRow>("SELECT * FROM turns WHERE id = ?", id),
   begin: (beginning) => writer.submit("turns.begin", beginning),
   start: (id, lease, started_at) => writer.submit("turns.start", { id, lease, started_at }, "lazy"),

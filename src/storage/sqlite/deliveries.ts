@@ -90,14 +90,15 @@ const MOST_COUNTED = 10_000;
 
 export const sqliteDeliveries = ({ reader, writer }: Storage): DeliveryStore => ({
   find: async (id) => reader.get<DeliveryRow>("SELECT * FROM deliveries WHERE id = ?", id),
-  target: async (subscription_id) => {
-    const row = reader.get<TargetText>(
-      `SELECT id, url, status, status_reason, secret, authentication, headers, retry_policy
-       FROM subscriptions WHERE id = ?`,
-      subscription_id,
-    );
-    return row && { ...row, retry_policy: row.retry_policy === null ? null : JSON.parse(row.retry_policy) };
-  },
+  target: async (subscription_id) =>
+    reader.shared(`subscription ${subscription_id}`, () => {
+      const row = reader.get<TargetText>(
+        `SELECT id, url, status, status_reason, secret, authentication, headers, retry_policy
+         FROM subscriptions WHERE id = ?`,
+        subscription_id,
+      );
+      return row && { ...row, retry_policy: row.retry_policy === null ? null : JSON.parse(row.retry_policy) };
+    }),
   record: (result) => writer.submit("deliveries.record", result, "lazy"),
   settle: (end) => writer.submit("deliveries.settle", end, "lazy"),
   insert: (delivery, job) => writer.submit("deliveries.insert", { delivery, job }),

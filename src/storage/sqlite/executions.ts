@@ -82,7 +82,11 @@ function begin(db: Connection, id: string, started_at: number): void {
 type Marking = { lease: Lease; step: StepRow; started_at: number; outbox: Outbox[] };
 
 function mark(db: Connection, { lease, step, started_at, outbox }: Marking): boolean {
-  const held = db.get("SELECT 1 FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'", lease.id, lease.attempt);
+  const held = db.get(
+    "SELECT 1 FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'",
+    lease.id,
+    lease.attempt,
+  );
   if (!held) return false;
   begin(db, step.execution_id, started_at);
   putStep(db, step);
@@ -109,7 +113,10 @@ function checkpoint(db: Connection, progress: Progress): boolean {
   return true;
 }
 
-function suspend(db: Connection, { at, reason, ...progress }: Progress & { at: number; reason: string }): boolean {
+function suspend(
+  db: Connection,
+  { at, reason, ...progress }: Progress & { at: number; reason: string },
+): boolean {
   if (!releaseJob(db, progress.lease, at, reason)) return false;
   save(db, progress);
   db.run("UPDATE executions SET state = 'waiting' WHERE id = ?", progress.id);
@@ -175,7 +182,7 @@ export const sqliteExecutions = ({ reader, writer }: Storage): ExecutionStore =>
     writer.submit("executions.mark", marking, durable || marking.outbox.length > 0 ? "durable" : "lazy"),
   checkpoint: (saving) => writer.submit("executions.checkpoint", saving),
   suspend: (suspending) => writer.submit("executions.suspend", suspending),
-  finish: (end) => writer.submit("executions.finish", end),
+  finish: (end, { repeatable }) => writer.submit("executions.finish", end, repeatable ? "lazy" : "durable"),
   stop: (stopping) => writer.submit("executions.stop", stopping),
   get: async (id) => reader.get("SELECT * FROM executions WHERE id = ?", id),
   steps: async (id) => reader.all("SELECT * FROM steps WHERE execution_id = ? ORDER BY seq, position", id),

@@ -27,7 +27,8 @@ export function insertJob(db: Connection, job: JobRow): void {
 /** The fence: false when the job is not running under this attempt any more. */
 export function finishJob(db: Connection, lease: Lease): boolean {
   return (
-    db.run("DELETE FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'", lease.id, lease.attempt) === 1
+    db.run("DELETE FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'", lease.id, lease.attempt) ===
+    1
   );
 }
 

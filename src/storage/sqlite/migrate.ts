@@ -1,5 +1,5 @@
-import { migrate as applyMigrations, getDatabaseVersion } from "bun-sqlite-migrations";
 import { createHash } from "node:crypto";
+import { migrate as applyMigrations, getDatabaseVersion } from "bun-sqlite-migrations";
 import type { Connection } from "./connection.ts";
 import { migrations } from "./migrations.ts";
 
@@ -62,7 +62,11 @@ export function migrate(
   db.raw.run("PRAGMA foreign_keys = OFF"); // a step may rebuild a table that others refer to
   applyMigrations(
     db.raw,
-    list.map(({ version, name, sql }) => ({ version, up: [recorded(version, name, sql, options.now)], down: "" })),
+    list.map(({ version, name, sql }) => ({
+      version,
+      up: [recorded(version, name, sql, options.now)],
+      down: "",
+    })),
   );
   db.raw.run("PRAGMA foreign_keys = ON");
   const broken = db.raw.query("PRAGMA foreign_key_check").all();

@@ -13,7 +13,9 @@ export type OpenOptions = {
 };
 
 /** The server's storage: one writer in a thread of its own, reads on this one. The caller holds the lock. */
-export async function openStorage(options: OpenOptions & { lost(reason: string): void }): Promise<Storage & Closing> {
+export async function openStorage(
+  options: OpenOptions & { lost(reason: string): void },
+): Promise<Storage & Closing> {
   prepare(options).close();
   const transport = await startWorker(options.file, options.lost);
   const reader = openReader(options.file);

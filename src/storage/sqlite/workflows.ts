@@ -1,5 +1,11 @@
 import { and, count, desc, eq, or } from "drizzle-orm";
-import type { DefinitionRow, WorkflowPatch, WorkflowRow, WorkflowStore, WorkflowTarget } from "../../workflows/store.ts";
+import type {
+  DefinitionRow,
+  WorkflowPatch,
+  WorkflowRow,
+  WorkflowStore,
+  WorkflowTarget,
+} from "../../workflows/store.ts";
 import type { Connection } from "./connection.ts";
 import { contains } from "./contains.ts";
 import { deleteHookTokens } from "./hooks.ts";
@@ -24,7 +30,9 @@ function update(
 
 function remove(db: Connection, id: string): boolean {
   deleteHookTokens(db, "workflows", id);
-  return db.orm.delete(workflows).where(eq(workflows.id, id)).returning({ id: workflows.id }).get() !== undefined;
+  return (
+    db.orm.delete(workflows).where(eq(workflows.id, id)).returning({ id: workflows.id }).get() !== undefined
+  );
 }
 
 export const workflowWrites = {

@@ -23,7 +23,13 @@ export type Writer = {
   close(): Promise<void>;
 };
 
-export type WriterHealth = { ok: boolean; fault?: string; queued: number; batches: number; operations: number };
+export type WriterHealth = {
+  ok: boolean;
+  fault?: string;
+  queued: number;
+  batches: number;
+  operations: number;
+};
 
 /** Carries a batch to the connection that runs it. */
 export type Transport = { send(calls: Call[]): Promise<Outcome[]>; close(): Promise<void> };
@@ -76,7 +82,8 @@ export function createWriter(transport: Transport, committed: () => void = () =>
     counts.batches++;
     counts.operations += callers.length;
     fault = undefined;
-    for (const [index, caller] of callers.entries()) {
+    for (let index = 0; index < callers.length; index++) {
+      const caller = callers[index]!;
       const outcome = outcomes[index];
       if (outcome?.ok) caller.resolve(outcome.value as never);
       else {
@@ -113,7 +120,8 @@ export function createWriter(transport: Transport, committed: () => void = () =>
 
 function revive(error: StoredError): Error {
   if (error.code) return new AppError(error.code, error.message);
-  if (error.storage) return unavailable(`Storage refused the write (${error.storage}). Nothing was accepted.`);
+  if (error.storage)
+    return unavailable(`Storage refused the write (${error.storage}). Nothing was accepted.`);
   return new Error(error.message);
 }
 

@@ -1,0 +1,91 @@
+import { newId } from "../lib/ids.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { AnswerEnd } from "./answer.ts";
+import type { ConversationRow, MessageRow, TurnRow } from "./conversation-store.ts";
+import type { AgentTarget } from "./service.ts";
+
+/** Who speaks to whom, and in which conversation: the client's id threads; without one, a new conversation. */
+export type Opening = {
+  agent: AgentTarget;
+  owner: ConversationRow["owner"];
+  client_id: string | undefined;
+  user_id: string | null;
+  metadata: JsonObject;
+};
+
+export function newConversation(opening: Opening, now: number): ConversationRow {
+  const { agent, owner, user_id, metadata } = opening;
+  const id = newId();
+  return {
+    id,
+    agent_id: agent.id,
+    workspace_id: agent.workspace_id,
+    project_id: agent.project_id,
+    owner,
+    client_id: opening.client_id ?? id,
+    user_id,
+    title: null,
+    status: "active",
+    metadata,
+    message_count: 0,
+    started_at: now,
+    updated_at: now,
+    completed_at: null,
+  };
+}
+
+/** A stream is answered at once, a webhook's turn when its job comes to it. */
+export function newTurn(
+  conversation: ConversationRow,
+  { source, hop, now }: { source: TurnRow["source"]; hop: number; now: number },
+): TurnRow {
+  return {
+    id: newId(),
+    conversation_id: conversation.id,
+    agent_id: conversation.agent_id,
+    workspace_id: conversation.workspace_id,
+    project_id: conversation.project_id,
+    state: source === "stream" ? "running" : "queued",
+    source,
+    message_id: null,
+    error: null,
+    hop,
+    created_at: now,
+    started_at: source === "stream" ? now : null,
+    ended_at: null,
+  };
+}
+
+export const userMessage = (
+  turn: TurnRow,
+  { text, facts }: { text: string; facts?: JsonObject },
+): MessageRow => ({
+  id: newId(),
+  conversation_id: turn.conversation_id,
+  turn_id: turn.id,
+  role: "user",
+  parts: [{ type: "text", text }, ...(facts ? [{ type: "context" as const, facts }] : [])],
+  state: "complete",
+  usage: null,
+  created_at: turn.created_at,
+});
+
+/** What came of an answer; nothing where it failed before its first word. */
+export function answerMessage(
+  turn: TurnRow,
+  id: string,
+  end: AnswerEnd,
+  now: number,
+): MessageRow | undefined {
+  if (end.parts.length === 0 && end.state !== "success") return undefined;
+  return {
+    id,
+    conversation_id: turn.conversation_id,
+    turn_id: turn.id,
+    role: "assistant",
+    parts: end.parts,
+    state: end.state === "success" ? "complete" : end.state,
+    usage: end.usage,
+    created_at: now,
+  };
+}

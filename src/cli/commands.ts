@@ -1,0 +1,238 @@
+import type { Call } from "./command.ts";
+import { SHELLS } from "./completion.ts";
+import {
+  asJson,
+  everySetting,
+  everySettingBut,
+  expires,
+  folder,
+  forSettings,
+  type Options,
+  option,
+  project,
+  webhookBody,
+  workspace,
+} from "./options.ts";
+
+/** A command's code; answers the exit code where it is not always 0. */
+export type Action = ((call: Call) => Promise<void>) | ((call: Call) => Promise<number>);
+
+/** A command, loaded when it is called: `errand version` does not wait for the server's code. */
+export type Leaf = { words: string; help: string; takes: Options[]; load: () => Promise<Action> };
+export type Group = { words: string; help: string; below: Entry[] };
+export type Entry = Leaf | Group;
+
+const leaf = (words: string, help: string, takes: Options[], load: () => Promise<Action>): Leaf => ({
+  words,
+  help,
+  takes,
+  load,
+});
+const group = (words: string, help: string, below: Entry[]): Group => ({ words, help, below });
+
+const ofServe = () => import("./serve.ts");
+const ofKeys = () => import("./keys.ts");
+const ofWebhooks = () => import("./webhooks.ts");
+const ofTokens = () => import("./hook-tokens.ts");
+const ofWorkspaces = () => import("./workspaces.ts");
+const ofBackup = () => import("./backup.ts");
+const ofMigrate = () => import("./migrate.ts");
+const ofConfig = () => import("./config.ts");
+
+const record = [folder, project, asJson];
+
+const keys = group("keys", "API keys", [
+  leaf(
+    "create",
+    "Make a key; it is shown once",
+    [...record, option("--name <name>", "What the key is for"), expires],
+    async () => (await ofKeys()).createKey,
+  ),
+  leaf("list", "List keys", record, async () => (await ofKeys()).listKeys),
+  leaf("show <id>", "Show a key, without its secret", [folder, asJson], async () => (await ofKeys()).showKey),
+  leaf("revoke <id>", "End a key at once", [folder], async () => (await ofKeys()).revokeKey),
+  leaf(
+    "rotate <id>",
+    "Make a successor of a key",
+    [
+      folder,
+      asJson,
+      option("--overlap-seconds <seconds>", "How long the old key still works (default: a day)"),
+    ],
+    async () => (await ofKeys()).rotateKey,
+  ),
+]);
+
+const tokens = group("tokens", "Tokens that open incoming webhooks", [
+  leaf(
+    "create <target>",
+    "Make a token for agents/ID or workflows/ID; it is shown once",
+    [folder, asJson, option("--name <name>", "What the token is for"), expires],
+    async () => (await ofTokens()).createHookToken,
+  ),
+  leaf(
+    "list <target>",
+    "List the tokens of a target",
+    [folder, asJson],
+    async () => (await ofTokens()).listHookTokens,
+  ),
+  leaf("revoke <id>", "End a token at once", [folder], async () => (await ofTokens()).revokeHookToken),
+]);
+
+const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incoming ones", [
+  leaf("list", "List outgoing webhooks", record, async () => (await ofWebhooks()).listWebhooks),
+  leaf(
+    "create",
+    "Make one; prints its signing secret",
+    [...record, webhookBody],
+    async () => (await ofWebhooks()).createWebhook,
+  ),
+  leaf("show <id>", "Show one", record, async () => (await ofWebhooks()).showWebhook),
+  leaf("update <id>", "Change one", [...record, webhookBody], async () => (await ofWebhooks()).updateWebhook),
+  leaf("delete <id>", "Delete one", [folder, project], async () => (await ofWebhooks()).deleteWebhook),
+  leaf(
+    "test <id>",
+    "Send it a sample now",
+    [...record, option("--event <kind>", "Event kind of the sample")],
+    async () => (await ofWebhooks()).testWebhook,
+  ),
+  leaf(
+    "logs <id>",
+    "List its deliveries, newest first",
+    [
+      ...record,
+      option("--limit <count>", "How many (default: 50)"),
+      option("--status <status>", "Only these"),
+    ],
+    async () => (await ofWebhooks()).webhookLogs,
+  ),
+  leaf("stats <id>", "Show its figures", record, async () => (await ofWebhooks()).webhookStats),
+  leaf(
+    "pause <id>",
+    "Send it nothing until it is resumed",
+    record,
+    async () => (await ofWebhooks()).pauseWebhook,
+  ),
+  leaf("resume <id>", "Send to it again", record, async () => (await ofWebhooks()).resumeWebhook),
+  tokens,
+]);
+
+const workspaces = group("workspaces", "Workspaces and their projects", [
+  leaf("list", "List workspaces", [folder, asJson], async () => (await ofWorkspaces()).listWorkspaces),
+  leaf(
+    "create <name>",
+    "Make a workspace with a project",
+    [folder, asJson, option("--owner <email>", "Who owns it")],
+    async () => (await ofWorkspaces()).createWorkspace,
+  ),
+  group("projects", "Projects of a workspace", [
+    leaf(
+      "list",
+      "List projects",
+      [folder, workspace, asJson],
+      async () => (await ofWorkspaces()).listProjects,
+    ),
+    leaf(
+      "create <name>",
+      "Make a project",
+      [folder, workspace, asJson],
+      async () => (await ofWorkspaces()).createProject,
+    ),
+  ]),
+]);
+
+const backup = group("backup", "Backups; also while the server runs", [
+  leaf(
+    "create [file]",
+    "Write one checked file (default: into the data folder)",
+    [folder, asJson, option("--with-key", "Keep the key that opens its secrets in the file as well")],
+    async () => (await ofBackup()).createBackup,
+  ),
+  leaf(
+    "list",
+    "List the backups in the data folder",
+    [folder, asJson],
+    async () => (await ofBackup()).listBackups,
+  ),
+  leaf("verify <file>", "Read a backup through", [asJson], async () => (await ofBackup()).verifyBackup),
+]);
+
+const restore = leaf(
+  "restore <file>",
+  "Bring a backup into a data folder; the server must not run",
+  [folder, asJson, option("--force", "Also into a folder with a database; what was there is kept beside it")],
+  async () => (await ofBackup()).restore,
+);
+
+const migrate = group("migrate", "The database's schema", [
+  leaf(
+    "status",
+    "List the steps and when they were applied",
+    [folder, asJson],
+    async () => (await ofMigrate()).migrateStatus,
+  ),
+  leaf(
+    "up",
+    "Apply what is pending, after a backup",
+    [folder, asJson],
+    async () => (await ofMigrate()).migrateUp,
+  ),
+]);
+
+const config = group("config", "The configuration in force", [
+  leaf(
+    "show",
+    "List every setting",
+    [everySetting, asJson, option("--origin", "Tell where each value comes from")],
+    async () => (await ofConfig()).showConfig,
+  ),
+  leaf(
+    "path",
+    "Print the configuration file that is read",
+    [folder],
+    async () => (await ofConfig()).showConfigPath,
+  ),
+]);
+
+/** Every command there is, in the order that help tells them. */
+export const commands: Entry[] = [
+  leaf("serve", "Run the server", [everySetting], async () => (await ofServe()).serve),
+  leaf(
+    "dev",
+    "Run the server for development: limiter on, loopback targets allowed, readable logs",
+    [everySettingBut("deployment")],
+    async () => (await ofServe()).dev,
+  ),
+  leaf(
+    "demo",
+    "Run the whole loop once in a temporary folder",
+    [],
+    async () => (await import("./demo.ts")).demo,
+  ),
+  keys,
+  webhooks,
+  workspaces,
+  backup,
+  restore,
+  migrate,
+  leaf(
+    "doctor",
+    "Look the installation over",
+    [everySetting, asJson, option("--quiet", "Print only what is not in order")],
+    async () => (await import("./doctor/index.ts")).doctor,
+  ),
+  leaf(
+    "healthcheck",
+    "Exit 0 when the server is healthy, else 1",
+    [forSettings("data", "host", "port")],
+    async () => (await import("./healthcheck.ts")).healthcheck,
+  ),
+  config,
+  leaf("version", "Print the version", [asJson], async () => (await import("./version.ts")).showVersion),
+  leaf(
+    "completion <shell>",
+    `Print completions for ${SHELLS.join(", ")}`,
+    [],
+    async () => (await import("./completion.ts")).printCompletion,
+  ),
+];

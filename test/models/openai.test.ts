@@ -1,0 +1,297 @@
+import { describe, expect, test } from "bun:test";
+import { settled } from "../helpers/clock.ts";
+import type { Call } from "./chat-server.ts";
+import { asked, collect, setup } from "./setup.ts";
+
+const finish = (reason = "stop", prompt_tokens = 7, completion_tokens = 3) => ({
+  type: "finish",
+  reason,
+  usage: { prompt_tokens, completion_tokens },
+});
+const text = (words: string) => ({ type: "text", text: words });
+
+/** The parts that come of one call which `script` answers. */
+async function partsOf(script: (call: Call) => void, request = asked()) {
+  const { server, models } = setup();
+  const collected = collect(models, request);
+  script(await server.next());
+  return collected;
+}
+
+describe("a request", () => {
+  test("carries the key, the model without its provider, and what was set", async () => {
+    const { server, models } = setup();
+    const collected = collect(models, asked({ temperature: 0.2, max_tokens: 50 }));
+    const call = await server.next();
+    call.say("Hello").finish();
+    await collected;
+    expect(call.headers["authorization"]).toBe("Bearer sk-secret");
+    expect(call.body).toEqual({
+      model: "m",
+      messages: [{ role: "user", content: "Hi" }],
+      temperature: 0.2,
+      max_tokens: 50,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+
+  test("to a server without a key carries none", async () => {
+    const { server, models } = setup({});
+    const collected = collect(models);
+    const call = await server.next();
+    call.say("Hello").finish();
+    await collected;
+    expect(call.headers["authorization"]).toBeUndefined();
+  });
+
+  test("carries tools, calls and their results in the server's own shape", async () => {
+    const { server, models } = setup();
+    const parameters = { type: "object" };
+    const collected = collect(
+      models,
+      asked({
+        tools: [{ name: "sum", description: "Adds", parameters }],
+        messages: [
+          { role: "assistant", content: "", tool_calls: [{ id: "c1", name: "sum", args: { a: 1 } }] },
+          { role: "tool", content: "2", tool_call_id: "c1" },
+        ],
+      }),
+    );
+    const call = await server.next();
+    call.say("2").finish();
+    await collected;
+    expect(call.body.tools).toEqual([
+      { type: "function", function: { name: "sum", description: "Adds", parameters } },
+    ]);
+    expect(call.body.messages).toEqual([
+      {
+        role: "assistant",
+        content: "",
+        tool_calls: [{ id: "c1", type: "function", function: { name: "sum", arguments: '{"a":1}' } }],
+      },
+      { role: "tool", content: "2", tool_call_id: "c1" },
+    ]);
+  });
+});
+
+describe("an answer", () => {
+  test("comes in the pieces it was sent in, the usage at its end", async () => {
+    const { parts, error } = await partsOf((call) => call.say("Hel", "lo").finish());
+    expect(error).toBeUndefined();
+    expect(parts).toEqual([text("Hel"), text("lo"), finish()] as never);
+  });
+
+  test("may be reasoned first, under either name", async () => {
+    const { parts } = await partsOf((call) =>
+      call.delta({ reasoning_content: "hm" }).delta({ reasoning: "so" }).say("Yes").finish(),
+    );
+    expect(parts).toEqual([
+      { type: "reasoning", text: "hm" },
+      { type: "reasoning", text: "so" },
+      text("Yes"),
+      finish(),
+    ] as never);
+  });
+
+  test("is whole without [DONE], without a reason, and without the empty line after its last event", async () => {
+    const last = JSON.stringify({ choices: [{ delta: {}, finish_reason: "length" }] });
+    const withoutDone = await partsOf((call) => call.say("a").raw(`data: ${last}`).end());
+    expect(withoutDone.parts).toEqual([text("a"), finish("length", 0, 0)] as never);
+    const withoutReason = await partsOf((call) => call.say("a").raw("data: [DONE]\n\n").end());
+    expect(withoutReason.parts).toEqual([text("a"), finish("stop", 0, 0)] as never);
+  });
+
+  test("survives any cut of its bytes, comments and fields that are null", async () => {
+    const { parts } = await partsOf((call) => {
+      call.raw(": wait\n\n");
+      const bytes = `data: ${JSON.stringify({
+        choices: [{ delta: { content: "Grüße 🌍", reasoning: null, tool_calls: null } }],
+        usage: null,
+      })}\r\n\r\n`;
+      for (const character of bytes) call.raw(character);
+      call.finish();
+    });
+    expect(parts).toEqual([text("Grüße 🌍"), finish()] as never);
+  });
+
+  test.each([
+    ["content_filter", "content-filter"],
+    ["length", "length"],
+    ["eos", "other"],
+    ["tool_calls", "stop"],
+  ])("that ends by %s ends by %s", async (said, meant) => {
+    const { parts } = await partsOf((call) => call.say("a").finish(said));
+    expect(parts.at(-1)).toEqual(finish(meant) as never);
+  });
+
+  test("puts tool calls together, whole, also where ids or indexes are missing", async () => {
+    const { parts } = await partsOf((call) => {
+      const calls = (...tool_calls: object[]) => call.delta({ tool_calls });
+      calls({ index: 0, id: "a", function: { name: "one", arguments: '{"x":' } });
+      calls({ index: 1, function: { name: "two", arguments: "" } });
+      calls({ index: 0, function: { arguments: "1}" } });
+      calls({ id: "c", function: { name: "three", arguments: '{"y"' } });
+      calls({ function: { arguments: ":2}" } });
+      call.finish("stop");
+    });
+    expect(parts).toEqual([
+      { type: "tool_call", id: "a", name: "one", args: { x: 1 } },
+      { type: "tool_call", id: "call_2", name: "two", args: {} },
+      { type: "tool_call", id: "c", name: "three", args: { y: 2 } },
+      finish("tool-calls"),
+    ] as never);
+  });
+
+  test("whose fields have the wrong types is read as far as it goes", async () => {
+    const { parts, error } = await partsOf((call) =>
+      call
+        .delta({ content: [{ a: 1 }], tool_calls: 5, reasoning: {} })
+        .event({ choices: "none", usage: { prompt_tokens: "many" } })
+        .say("ok")
+        .finish("stop", { prompt_tokens: -0.5, completion_tokens: null }),
+    );
+    expect(error).toBeUndefined();
+    expect(parts).toEqual([text("ok"), finish("stop", 0, 0)] as never);
+  });
+});
+
+describe("a server that fails", () => {
+  test("by refusing the key is not asked again, and its words, which may hold the key, are not repeated", async () => {
+    const { error } = await partsOf((call) => call.refuse(401, { message: "Incorrect key sk-secret" }));
+    expect(error).toMatchObject({ code: "MODEL_UNAUTHORIZED", retryable: false });
+    expect(error?.message).not.toContain("sk-secret");
+  });
+
+  test("by refusing the request says why", async () => {
+    const { error } = await partsOf((call) => call.refuse(404, { message: "model m not found" }));
+    expect(error).toMatchObject({ code: "MODEL_REFUSED", retryable: false });
+    expect(error?.message).toContain("model m not found");
+  });
+
+  test.each([
+    [429, "MODEL_RATE_LIMITED"],
+    [500, "MODEL_FAILED"],
+    [503, "MODEL_FAILED"],
+  ])("with %d before the first word is asked once more", async (status, code) => {
+    const { server, models, clock } = setup();
+    const collected = collect(models);
+    (await server.next()).refuse(status);
+    const second = server.next();
+    await moved(clock, second);
+    (await second).refuse(status);
+    const { parts, error } = await collected;
+    expect(parts).toEqual([]);
+    expect(error).toMatchObject({ code, retryable: true });
+  });
+
+  test("once answers at the second try", async () => {
+    const { server, models, clock } = setup();
+    const collected = collect(models);
+    (await server.next()).refuse(500);
+    const second = server.next();
+    await moved(clock, second);
+    (await second).say("Hello").finish();
+    expect((await collected).parts).toEqual([text("Hello"), finish()] as never);
+  });
+
+  test("under way is not asked again: what was said stands, and how it ended", async () => {
+    const { parts, error } = await partsOf((call) => {
+      call.say("Half");
+      void settled().then(() => call.cut());
+    });
+    expect(parts).toEqual([text("Half")] as never);
+    expect(error).toMatchObject({ name: "ModelError", retryable: true });
+  });
+
+  test("by an error inside a stream of status 200 is a failure", async () => {
+    const { parts, error } = await partsOf((call) =>
+      call
+        .say("Half")
+        .event({ error: { message: "overloaded" } })
+        .end(),
+    );
+    expect(parts).toEqual([text("Half")] as never);
+    expect(error).toMatchObject({ code: "MODEL_FAILED" });
+  });
+
+  test("by ending without a reason has broken off", async () => {
+    const { error } = await partsOf((call) => call.say("Half").end());
+    expect(error).toMatchObject({ code: "MODEL_INTERRUPTED", retryable: true });
+  });
+
+  test.each(["data: {not json\n\n", "data: null\n\n", "data: 5\n\n", "<html>no stream at all</html>"])(
+    "by sending %j is not understood",
+    async (bytes) => {
+      const { error } = await partsOf((call) => call.raw(bytes).end());
+      expect(error).toMatchObject({ code: "MODEL_GARBAGE", retryable: false });
+    },
+  );
+
+  test("by not being there is named so", async () => {
+    const { server, models, clock } = setup();
+    server.close();
+    const collected = collect(models);
+    await moved(clock, collected);
+    expect((await collected).error).toMatchObject({ code: "MODEL_UNREACHABLE", retryable: true });
+  });
+
+  test("by silence before the first word is given up after two minutes, twice", async () => {
+    const { server, models, clock } = setup();
+    const collected = collect(models);
+    await server.next();
+    await clock.advance(119_000);
+    const second = server.next();
+    await moved(clock, second);
+    await second;
+    await moved(clock, collected, 60_000);
+    const { error } = await collected;
+    expect(error).toMatchObject({ code: "MODEL_TIMEOUT", retryable: true });
+    expect(error?.message).toContain("begin");
+  });
+
+  test("by silence after a word is given up after one minute; every event starts it anew", async () => {
+    const { server, models, clock } = setup();
+    const parts = models.stream(asked())[Symbol.asyncIterator]();
+    const first = parts.next();
+    const call = await server.next();
+    call.say("one");
+    await first;
+    const second = parts.next();
+    await clock.advance(59_000);
+    call.say("two");
+    expect((await second).value).toEqual(text("two") as never);
+    const third = parts.next().catch((error) => error);
+    await clock.advance(59_000);
+    await clock.advance(1_000);
+    expect(await third).toMatchObject({ code: "MODEL_TIMEOUT" });
+  });
+});
+
+test("a caller that gives up ends the call at the server", async () => {
+  const { server, models } = setup();
+  const controller = new AbortController();
+  const parts = models.stream(asked({ signal: controller.signal }))[Symbol.asyncIterator]();
+  const first = parts.next();
+  const call = await server.next();
+  call.say("one");
+  await first;
+  const ended = parts.next().catch(() => "ended");
+  const gone = new Promise((resolve) => call.gone.addEventListener("abort", resolve));
+  controller.abort();
+  expect(await ended).toBe("ended");
+  await gone;
+});
+
+/** Moves the clock second by second until `promise` is kept: what waits on it waits for real sockets too. */
+async function moved(
+  clock: { advance(ms: number): Promise<void> },
+  promise: Promise<unknown>,
+  step = 1_000,
+): Promise<void> {
+  let isKept = false;
+  void promise.then(() => {
+    isKept = true;
+  });
+  for (let n = 0; n < 1_000 && !isKept; n++) await clock.advance(step);
+}

@@ -1,0 +1,45 @@
+import { afterEach } from "bun:test";
+import { createEgress } from "../../src/egress/egress.ts";
+import { createModels } from "../../src/models/index.ts";
+import type { ModelPart, ModelRequest, Models } from "../../src/models/model.ts";
+import { TestClock } from "../helpers/clock.ts";
+import { chatServer } from "./chat-server.ts";
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+/** The models of an installation whose OPENAI_BASE_URL is a scripted server. */
+export function setup(more: { openai_api_key?: string } = { openai_api_key: "sk-secret" }) {
+  const server = chatServer();
+  const egress = createEgress();
+  const clock = new TestClock();
+  const config = {
+    default_model: undefined,
+    openai_base_url: server.url,
+    ollama_host: undefined,
+    openai_api_key: undefined,
+    ...more,
+  };
+  closing.push(server.close, egress.close);
+  return { server, egress, clock, models: createModels({ config, egress, clock }) };
+}
+
+export const asked = (more: Partial<ModelRequest> = {}): ModelRequest => ({
+  model: "openai/m",
+  messages: [{ role: "user", content: "Hi" }],
+  signal: new AbortController().signal,
+  ...more,
+});
+
+/** Every part, and what was thrown at the end. */
+export async function collect(models: Models, request = asked()) {
+  const parts: ModelPart[] = [];
+  try {
+    for await (const part of models.stream(request)) parts.push(part);
+    return { parts, error: undefined };
+  } catch (error) {
+    return { parts, error: error as Error & { code?: string; retryable?: boolean } };
+  }
+}
