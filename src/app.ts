@@ -87,20 +87,16 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
   const waiters = createWaiters(clock);
   const executionStore = sqliteExecutions(storage);
-  const executions = createExecutions({ store: executionStore, events, runner, clock, waiters, workflows });
-  runner.register(
-    runExecution({
-      store: executionStore,
-      events,
-      runner,
-      clock,
-      services: { egress, models, clock },
-      definition: workflows.definition,
-      ended: waiters.ended,
-      awaited: waiters.has,
-      report,
-    }),
-  );
+  const engine = {
+    store: executionStore,
+    events,
+    runner,
+    clock,
+    services: { egress, models, clock },
+    report,
+  };
+  const executions = createExecutions({ ...engine, waiters, workflows });
+  runner.register(runExecution({ ...engine, definition: workflows.definition, ended: waiters.ended }));
 
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const conversationStore = sqliteConversations(storage);
@@ -250,12 +246,11 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       state = "draining";
       const patience = config.drain_seconds * 1_000;
       const requests = listening?.stop();
-      const { unfinished } = (await services?.runner.stop(patience)) ?? { unfinished: 0 };
-      services?.turns.stop();
+      const [jobs] = await Promise.all([services?.runner.stop(patience), services?.turns.stop(patience)]);
       const inTime = await Promise.race([requests?.then(() => true), after(clock, patience)]);
       if (!inTime) await listening?.stop(true);
       await close();
-      return { unfinished };
+      return { unfinished: jobs?.unfinished ?? 0 };
     },
   };
 }

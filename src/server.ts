@@ -4,7 +4,7 @@ import type { Services } from "./app.ts";
 import type { Config } from "./config.ts";
 import { executionRoutes } from "./executions/routes.ts";
 import { hookTokenRoutes, incomingRoutes } from "./hooks/routes.ts";
-import { edge } from "./http/edge.ts";
+import { bodies, edge } from "./http/edge.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
 import { operationsRoutes } from "./http/operations-routes.ts";
@@ -40,10 +40,12 @@ export function createServer(
   };
   const app = new Elysia({ name: "errand", normalize: false })
     .use(edge({ log, authenticate: services.keys.authenticate }))
+    // Before the rest: plugins reach every route that stands behind them, and this is the busiest way in.
+    .group("/webhooks", (incoming) => incoming.use(incomingRoutes(services)))
+    .use(bodies)
     .use(operationsRoutes(operations))
     .use(features)
-    .group("/api/v1", (management) => management.use(webhookRoutes(services)))
-    .group("/webhooks", (incoming) => incoming.use(incomingRoutes(services)));
+    .group("/api/v1", (management) => management.use(webhookRoutes(services)));
   return app;
 }
 

@@ -164,7 +164,7 @@ CREATE TABLE executions (
   created_at INTEGER NOT NULL,
   started_at INTEGER,
   ended_at INTEGER
-) STRICT;
+) STRICT, WITHOUT ROWID; -- ids grow with time, so rows are appended and found in one tree
 CREATE INDEX executions_by_workflow ON executions (workflow_id, id);
 
 CREATE TABLE steps (

@@ -44,10 +44,6 @@ export type Run = {
   spent: Spent;
   /** Steps that no checkpoint has stored yet; the caller stores them with the outcome. */
   unsaved: StepRow[];
-  /** Something left this program, in this life of the run. */
-  hadEffect: boolean;
-  /** Somebody is answered by the end of it. */
-  awaited: boolean;
   /** Events that no commit has carried yet. */
   untold: NewEvent[];
 };
@@ -161,7 +157,6 @@ async function runNode(run: Run, node: Node, position: string, seq: number, scop
           "Errand stopped while this step ran; it may or may not have happened.",
         );
       }
-      run.hadEffect = true;
       if (!(await run.journal.mark({ ...step }, options.on_unknown === "fail"))) return { kind: "lost" };
     }
     const output = await callNode(run, type, input, position, options);

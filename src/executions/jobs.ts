@@ -5,9 +5,10 @@ import { defineJob, done, type Fate, type JobKind, type JobRun, settled, settled
 import { persist } from "../jobs/persist.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { NodeServices } from "../nodes/node.ts";
 import type { Definition } from "../workflows/service.ts";
+import { conclude } from "./conclude.ts";
 import { endedEvent, startedEvent, stepEvents } from "./events.ts";
 import { interpret, type Outcome, type Run } from "./interpreter.ts";
 import type { ExecutionRow, ExecutionStore, StepRow } from "./store.ts";
@@ -17,7 +18,6 @@ export type RunPayload = {
   execution: ExecutionRow;
   definition: Definition;
   input: JsonObject;
-  awaited: boolean;
 };
 
 type Deps = {
@@ -29,8 +29,6 @@ type Deps = {
   definition(hash: string): Promise<Definition>;
   /** Told of every execution that ended or went away, for those who wait for it. */
   ended(id: string): void;
-  /** Whether somebody here waits for its end, and will be answered by it. */
-  awaited(id: string): boolean;
   report(message: string, fields: Record<string, unknown>): void;
 };
 
@@ -64,7 +62,7 @@ export function runExecution(deps: Deps): JobKind {
     const input = JSON.parse(execution.input) as JsonObject;
     const steps = execution.state === "queued" ? [] : await store.steps(ref);
     const definition = await deps.definition(execution.definition_hash);
-    return { execution, input, steps, definition, awaited: deps.awaited(ref) };
+    return { execution, input, steps, definition };
   }
 
   async function run(ref: string, job: JobRun): Promise<Fate> {
@@ -91,8 +89,6 @@ export function runExecution(deps: Deps): JobKind {
         steps_completed: execution.steps_completed,
       },
       unsaved: [],
-      hadEffect: false,
-      awaited: loaded.awaited,
       untold: execution.state === "queued" ? [startedEvent(execution, input, started_at)] : [],
       journal: {
         mark: (step, durable) =>
@@ -118,30 +114,16 @@ export function runExecution(deps: Deps): JobKind {
       );
       return held ? settledUntil(at) : settled;
     }
-    const ended = {
-      status: outcome.kind,
-      started_at,
-      at: clock.now(),
-      input: state.input as Json,
-      output: outcome.kind === "success" ? outcome.output : null,
-      ...(outcome.kind === "failed" ? { error: outcome.error } : {}),
-      ...spent,
-    };
-    const list = [...stepEvents(execution, steps), endedEvent(execution, ended)];
-    await commit(state, list, (outbox) =>
-      store.finish(
-        {
-          ...saving,
-          ...spent,
-          workflow_id: execution.workflow_id,
-          state: outcome.kind,
-          output: outcome.kind === "success" ? JSON.stringify(outcome.output) : null,
-          error: outcome.kind === "failed" ? JSON.stringify(outcome.error) : null,
-          ended_at: ended.at,
-          outbox,
-        },
-        { repeatable: outbox.length === 0 && !state.hadEffect && !state.awaited },
-      ),
+    const { end, events } = conclude(state, outcome, clock.now());
+    state.untold.length = 0;
+    await commit(state, events, (outbox) =>
+      store.finish({
+        ...end,
+        id: execution.id,
+        workflow_id: execution.workflow_id,
+        lease: job.lease,
+        outbox,
+      }),
     );
     deps.ended(execution.id);
     return settled;

@@ -1,13 +1,17 @@
-import { withOutbox } from "../events/outbox.ts";
+import { withOutbox, withPlacements } from "../events/outbox.ts";
 import type { Events } from "../events/service.ts";
 import type { StartContext } from "../hooks/idempotency.ts";
+import type { ClaimOutcome } from "../hooks/store.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso } from "../lib/clock.ts";
 import { AppError, conflict, forbidden, invalid, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { NodeServices } from "../nodes/node.ts";
 import type { Definition, WorkflowTarget } from "../workflows/service.ts";
+import { isQuick, runAtOnce } from "./at-once.ts";
+import type { conclude } from "./conclude.ts";
 import { endedEvent, startedEvent } from "./events.ts";
 import type { RunPayload } from "./jobs.ts";
 import { presentExecution, presentStep } from "./present.ts";
@@ -19,8 +23,6 @@ export type StartRequest = {
   input: JsonObject;
   source: string;
   metadata: JsonObject;
-  /** Somebody will be answered by the end: it must be on disk as well. */
-  awaited?: boolean;
   /** Made before the commit, so that a repeated request can be given the very same answer. */
   answer(started: { execution_id: string; estimated_completion: string }): {
     status: number;
@@ -41,12 +43,14 @@ export function createExecutions(deps: {
   runner: Runner;
   clock: Clock;
   waiters: Waiters;
+  services: NodeServices;
+  report(message: string, fields: Record<string, unknown>): void;
   workflows: {
     target(id: string): Promise<WorkflowTarget | undefined>;
     definition(hash: string): Promise<Definition>;
   };
 }) {
-  const { store, events, runner, clock, waiters, workflows } = deps;
+  const { store, runner, clock, waiters, workflows } = deps;
 
   /**
    * Accepts one run, durably: execution, job, events and idempotency claim are one commit.
@@ -83,45 +87,54 @@ export function createExecutions(deps: {
     const usual = target.num_runs > 0 ? target.run_ms_total / target.num_runs : USUAL_RUN_MS;
     const answer = request.answer({ execution_id: id, estimated_completion: iso(now + usual) });
 
-    const payload: RunPayload = {
-      execution,
-      definition,
-      input: request.input,
-      awaited: request.awaited ?? false,
+    const idempotency = request.idempotency && {
+      ...request.idempotency,
+      status: answer.status,
+      response: JSON.stringify(answer.body),
     };
-    const job = runner.place(
-      "execution.run",
-      { tenant: target.workspace_id, key: target.id, ref: id },
-      payload,
-    );
-    if (job.row.state === "ready") Object.assign(execution, { state: "queued", started_at: null });
-    const started = execution.state === "running" ? [startedEvent(execution, request.input, now)] : [];
-    const planned = await events.plan(execution, started, request.hop);
-    const placements = [job, ...planned.placements];
-    try {
-      const accepted = await store.accept({
-        execution,
-        job: job.row,
-        outbox: planned.outbox,
-        idempotency: request.idempotency && {
-          ...request.idempotency,
-          status: answer.status,
-          response: JSON.stringify(answer.body),
-        },
-      });
-      if (accepted.outcome === "new") {
-        runner.committed(placements);
-        return { ...answer, replayed: false };
-      }
-      runner.dropped(placements);
-      if (accepted.outcome === "replay") {
-        return { status: accepted.status, body: JSON.parse(accepted.response), replayed: true };
-      }
-    } catch (error) {
-      runner.dropped(placements);
-      throw error;
+    const quick = isQuick(definition)
+      ? await runAtOnce(deps, { execution, definition, input: request.input })
+      : undefined;
+    const accepted = quick
+      ? await acceptEnded(execution, quick, idempotency)
+      : await acceptJob({ execution, definition, input: request.input }, idempotency);
+    if (accepted.outcome === "new") return { ...answer, replayed: false };
+    if (accepted.outcome === "replay") {
+      return { status: accepted.status, body: JSON.parse(accepted.response), replayed: true };
     }
     throw conflict("This Idempotency-Key was used with another request.");
+  }
+
+  type Claim = Parameters<ExecutionStore["accept"]>[0]["idempotency"];
+
+  async function acceptEnded(
+    execution: ExecutionRow,
+    ended: ReturnType<typeof conclude>,
+    idempotency: Claim,
+  ) {
+    let accepted: ClaimOutcome = { outcome: "mismatch" };
+    await withOutbox(deps, execution, ended.events, execution.hop, async (outbox) => {
+      accepted = await store.accept({ execution, end: ended.end, outbox, idempotency });
+      return accepted.outcome === "new";
+    });
+    return accepted as ClaimOutcome;
+  }
+
+  async function acceptJob(payload: RunPayload, idempotency: Claim) {
+    const { execution, input } = payload;
+    const job = { tenant: execution.workspace_id, key: execution.workflow_id, ref: execution.id };
+    const placement = runner.place("execution.run", job, payload);
+    if (placement.row.state === "ready") Object.assign(execution, { state: "queued", started_at: null });
+    const started =
+      execution.state === "running" ? [startedEvent(execution, input, execution.created_at)] : [];
+    let accepted: ClaimOutcome = { outcome: "mismatch" };
+    await withPlacements(runner, [placement], () =>
+      withOutbox(deps, execution, started, execution.hop, async (outbox) => {
+        accepted = await store.accept({ execution, job: placement.row, outbox, idempotency });
+        return accepted.outcome === "new";
+      }),
+    );
+    return accepted as ClaimOutcome;
   }
 
   async function inScope(caller: Caller, id: string): Promise<ExecutionRow> {
@@ -162,7 +175,6 @@ export function createExecutions(deps: {
         input: (body.input_data ?? {}) as JsonObject,
         source: body.trigger_source ?? "api",
         metadata: (body.metadata ?? {}) as JsonObject,
-        awaited: body.response_type === "result",
         ...context,
         answer: ({ execution_id, estimated_completion }) => ({
           status: 202,

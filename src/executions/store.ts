@@ -58,22 +58,23 @@ export type Progress = {
 };
 
 export type ExecutionEnd = Spent & {
-  id: string;
-  workflow_id: string;
   state: "success" | "failed";
   output: string | null;
   error: string | null;
   started_at: number;
   ended_at: number;
   steps: StepRow[];
-  outbox: Outbox[];
 };
 
 export type ExecutionStore = {
-  /** Execution, job, events and the claim of the idempotency key: all, or nothing when the key is known. */
+  /**
+   * Execution, job, events and the claim of the idempotency key: all, or nothing when the key is known.
+   * One that has ended already comes with its end in place of a job.
+   */
   accept(accepting: {
     execution: ExecutionRow;
-    job: JobRow;
+    job?: JobRow;
+    end?: ExecutionEnd;
     outbox: Outbox[];
     idempotency?: IdempotencyClaim & { status: number; response: string };
   }): Promise<ClaimOutcome>;
@@ -92,12 +93,10 @@ export type ExecutionStore = {
   checkpoint(saving: Progress): Promise<boolean>;
   /** Steps so far, and the job put back until `at`; holds no memory meanwhile. */
   suspend(suspending: Progress & { at: number; reason: string }): Promise<boolean>;
-  /**
-   * The end, what follows from it and the job's end in one. False: someone else ended it first.
-   * `repeatable`: nothing left this program since the last commit, so a power cut may take the end back;
-   * the run is then done again, to the same end.
-   */
-  finish(end: ExecutionEnd & { lease: Lease }, options: { repeatable: boolean }): Promise<boolean>;
+  /** The end, what follows from it and the job's end in one. False: someone else ended it first. */
+  finish(
+    end: ExecutionEnd & { id: string; workflow_id: string; lease: Lease; outbox: Outbox[] },
+  ): Promise<boolean>;
   /** Ends an unfinished execution from outside, and its job. False: it had ended already. */
   stop(stopping: {
     id: string;

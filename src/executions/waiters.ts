@@ -5,8 +5,6 @@ export type Waiters = {
   /** Resolves when `id` ends, when `ms` have passed, or at once when `hasEnded` says so. */
   wait(id: string, ms: number, hasEnded: () => Promise<boolean>): Promise<void>;
   ended(id: string): void;
-  /** Whether anybody waits for `id`. */
-  has(id: string): boolean;
 };
 
 export function createWaiters(clock: Clock): Waiters {
@@ -27,7 +25,6 @@ export function createWaiters(clock: Clock): Waiters {
       others.delete(wake);
       if (others.size === 0) waiting.delete(id);
     },
-    has: (id) => waiting.has(id),
     ended(id) {
       for (const wake of waiting.get(id) ?? []) wake();
     },

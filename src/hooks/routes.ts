@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { answerWith, created, noContent } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
-import { policies } from "../http/policy.ts";
+import { openPolicies, policies } from "../http/policy.ts";
 import { AgentHookBody, CreateHookToken, ListHookTokens, WorkflowHookBody } from "./schema.ts";
 import type { Hooks } from "./service.ts";
 import type { TargetType } from "./store.ts";
@@ -51,7 +51,7 @@ const bodyOf = (schema: object, required: boolean) => ({
 /** The webhooks themselves (interface 4.4), under `/webhooks` without another prefix. */
 export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
   new Elysia({ name: "hooks.incoming" })
-    .use(policies)
+    .use(openPolicies)
     .post(
       "/agents/:id",
       async ({ params, request, set }) =>

@@ -64,6 +64,12 @@ export function pathOf(url: string): string {
   return end === -1 ? url.slice(start) : url.slice(start, end);
 }
 
+/** Its query without the question mark, "" where there is none. */
+export function queryOf(url: string): string {
+  const start = url.indexOf("?", url.indexOf("/", 8));
+  return start === -1 ? "" : url.slice(start + 1);
+}
+
 const contexts = new WeakMap<Request, RequestContext>();
 
 export const remember = (request: Request, context: RequestContext): void => {

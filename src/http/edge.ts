@@ -20,9 +20,14 @@ export const edge = ({ log, authenticate }: { log: Log; authenticate: Authentica
     .onError({ as: "global" }, ({ error, request }) => {
       const context = findContext(request);
       return errorResponse(error, context ?? { request_id: "", hook: false }, log);
-    })
-    .onParse({ as: "global" }, ({ request }) => {
-      const context = findContext(request);
-      // `undefined` would send Elysia to read a body that is read already.
-      return context && (context.body === undefined ? null : context.body);
     });
+
+/**
+ * Hands the gate's parsed bodies to routes that declare one. Apart from `edge`, because the framework opens
+ * the body of every request to a route behind it; those that read the context alone stand before it.
+ */
+export const bodies = new Elysia({ name: "http.bodies" }).onParse({ as: "global" }, ({ request }) => {
+  const context = findContext(request);
+  // `undefined` would send Elysia to read a body that is read already.
+  return context && (context.body === undefined ? null : context.body);
+});

@@ -139,7 +139,7 @@ export function createGate(deps: GateDeps): Gate {
 const REQUEST_ID = /^[\w.~-]{1,128}$/;
 
 // Below 4 characters Elysia finds the path at the wrong place; two Host headers arrive joined by a comma.
-const HOST = /^[a-z0-9.\-_[\]:]{4,255}$/i;
+const HOST = /^(?=.{4,255}$)(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
 function checkHost(host: string | null): void {
   if (host === null || !HOST.test(host))

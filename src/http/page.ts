@@ -1,3 +1,5 @@
+import { pathOf, queryOf } from "./context.ts";
+
 export type Page<T> = { items: T[]; total: number; limit: number; offset: number };
 
 /**
@@ -9,11 +11,13 @@ export function page<T>(
   request: Request,
   { items, total, limit, offset }: Page<T>,
 ): T[] {
-  const url = new URL(request.url);
+  // Not by URL: some hosts that reach the gate are none to it ("127.0.0.1:99999").
+  const path = pathOf(request.url);
+  const query = new URLSearchParams(queryOf(request.url));
   const link = (rel: string, at: number) => {
-    url.searchParams.set("limit", String(limit));
-    url.searchParams.set("offset", String(at));
-    return `<${url.pathname}${url.search}>; rel="${rel}"`;
+    query.set("limit", String(limit));
+    query.set("offset", String(at));
+    return `<${path}?${query}>; rel="${rel}"`;
   };
   const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
   const links = [link("first", 0)];

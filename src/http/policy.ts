@@ -29,3 +29,12 @@ export const policies = new Elysia({ name: "http.policies" })
             return { caller };
           },
   }));
+
+/**
+ * The same macro for routes that never want a key, without the bearer plugin: it has every header and the
+ * whole query of each request taken apart, and the webhooks' way in is the busiest of all.
+ */
+export const openPolicies = new Elysia({ name: "http.open-policies" }).macro(
+  "policy",
+  (policy: Exclude<Policy, "key">) => ({ detail: { "x-policy": policy } as object }),
+);

@@ -189,7 +189,7 @@ async function* chunksOf(body: AsyncIterable<Uint8Array>, heard: () => void): As
       yield parsed(data);
     }
   }
-  parser.reset({ consume: true }); // the last event may lack its empty line
+  parser.feed("\n\n"); // the last event may lack its empty line
   for (const data of waiting) {
     if (data === "[DONE]") return yield DONE;
     events++;

@@ -236,3 +236,34 @@ describe("events", () => {
     expect(delivered).toHaveLength(4);
   });
 });
+
+describe("a quick program", () => {
+  test("is one commit: accepted, run and told, with no job", async () => {
+    const { workflow, start, storage, store, subscribe, executions } = world();
+    subscribe("workflow.*");
+    const target = await workflow({ nodes: [setVariables("a", { x: "{{ n }}" })] });
+    const before = storage.writer.health().operations;
+    const { id } = await start(target, { n: 1 });
+    expect(storage.writer.health().operations - before).toBe(1);
+    expect((await store.get(id))?.state).toBe("success");
+    expect(await executions.get(CALLER, id)).toMatchObject({
+      output_data: { x: 1 },
+      steps: [{ status: "success" }],
+    });
+    expect(storage.reader.all("SELECT kind FROM jobs WHERE lane = 'runs'")).toEqual([]);
+    expect((await workflowRow(storage, target.id)).num_runs).toBe(1);
+  });
+
+  test("that is long, or reaches outside, is queued like every other", async () => {
+    const { workflow, start, until, storage } = world();
+    const nodes = Array.from({ length: 21 }, (_, n) => setVariables(`n${n}`, { n }));
+    const target = await workflow({ nodes });
+    const before = storage.writer.health().operations;
+    const { id } = await start(target);
+    await until(id, "success");
+    expect(storage.writer.health().operations - before).toBe(2);
+  });
+});
+
+const workflowRow = async (storage: ReturnType<typeof world>["storage"], id: string) =>
+  storage.reader.get<{ num_runs: number }>("SELECT num_runs FROM workflows WHERE id = ?", id)!;

@@ -46,20 +46,9 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
   const egress = createEgress({ allow: ["loopback"] });
   const { definition } = workflows;
   const services = { egress, models: modelOf().models, clock };
-  runner.register(
-    runExecution({
-      store,
-      events,
-      runner,
-      clock,
-      services,
-      definition,
-      ended: waiters.ended,
-      awaited: waiters.has,
-      report,
-    }),
-  );
-  const executions = createExecutions({ store, events, runner, clock, waiters, workflows });
+  const engine = { store, events, runner, clock, services, report };
+  runner.register(runExecution({ ...engine, definition, ended: waiters.ended }));
+  const executions = createExecutions({ ...engine, waiters, workflows });
 
   async function workflow(body: CreateWorkflow) {
     const made = await workflows.create(CALLER, { workspace_id: "w" }, body);

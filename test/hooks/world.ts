@@ -5,7 +5,7 @@ import { hookTokenRoutes, incomingRoutes } from "../../src/hooks/routes.ts";
 import { createHooks, type EnqueueRequest } from "../../src/hooks/service.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../../src/hooks/store.ts";
 import { createHookTokens, type HookTarget } from "../../src/hooks/tokens.ts";
-import { edge } from "../../src/http/edge.ts";
+import { bodies, edge } from "../../src/http/edge.ts";
 import { createGate } from "../../src/http/gate.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { keyRoutes } from "../../src/keys/routes.ts";
@@ -104,6 +104,7 @@ export async function setup() {
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate: keys.authenticate }))
+    .use(bodies)
     .use(new Elysia({ prefix: "/api" }).use(keyRoutes({ keys })).use(hookTokenRoutes({ hookTokens })))
     .group("/webhooks", (incoming) => incoming.use(incomingRoutes({ hooks })));
   const gate = createGate({

@@ -4,7 +4,7 @@ import Type from "typebox";
 import { type AccessLog, createAccessLog } from "../../src/http/access-log.ts";
 import { answerWith, created, noContent } from "../../src/http/answers.ts";
 import { contextOf } from "../../src/http/context.ts";
-import { edge } from "../../src/http/edge.ts";
+import { bodies, edge } from "../../src/http/edge.ts";
 import { createGate, type GateDeps, type ServiceState } from "../../src/http/gate.ts";
 import { createLimiter } from "../../src/http/limiter.ts";
 import { listen } from "../../src/http/listen.ts";
@@ -103,6 +103,7 @@ export function setup(options: Options = {}) {
   let state: ServiceState = "ready";
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate }))
+    .use(bodies)
     .use(
       operationsRoutes({
         checks: options.checks ?? [],

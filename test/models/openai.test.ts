@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { settled } from "../helpers/clock.ts";
 import type { Call } from "./chat-server.ts";
-import { asked, collect, setup } from "./setup.ts";
+import { asked, collect, moved, setup } from "./setup.ts";
 
 const finish = (reason = "stop", prompt_tokens = 7, completion_tokens = 3) => ({
   type: "finish",
@@ -282,16 +282,3 @@ test("a caller that gives up ends the call at the server", async () => {
   expect(await ended).toBe("ended");
   await gone;
 });
-
-/** Moves the clock second by second until `promise` is kept: what waits on it waits for real sockets too. */
-async function moved(
-  clock: { advance(ms: number): Promise<void> },
-  promise: Promise<unknown>,
-  step = 1_000,
-): Promise<void> {
-  let isKept = false;
-  void promise.then(() => {
-    isKept = true;
-  });
-  for (let n = 0; n < 1_000 && !isKept; n++) await clock.advance(step);
-}

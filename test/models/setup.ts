@@ -43,3 +43,16 @@ export async function collect(models: Models, request = asked()) {
     return { parts, error: error as Error & { code?: string; retryable?: boolean } };
   }
 }
+
+/** Moves the clock second by second until `promise` is kept: what waits on it waits for real sockets too. */
+export async function moved(
+  clock: { advance(ms: number): Promise<void> },
+  promise: Promise<unknown>,
+  step = 1_000,
+): Promise<void> {
+  let isKept = false;
+  void promise.then(() => {
+    isKept = true;
+  });
+  for (let n = 0; n < 1_000 && !isKept; n++) await clock.advance(step);
+}

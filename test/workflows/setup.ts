@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { edge } from "../../src/http/edge.ts";
+import { bodies, edge } from "../../src/http/edge.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
 import { workflowRoutes } from "../../src/workflows/routes.ts";
@@ -19,6 +19,7 @@ export function setup() {
   const authenticate = async (token: string) => ({ mine: CALLER, other: OTHER })[token];
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate }))
+    .use(bodies)
     .use(workflowRoutes({ workflows }));
 
   async function call(method: string, path: string, body?: unknown, key: string | null = "mine") {

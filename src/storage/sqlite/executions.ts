@@ -16,12 +16,13 @@ import type { Storage } from "./storage.ts";
 
 type Accepting = {
   execution: ExecutionRow;
-  job: JobRow;
+  job?: JobRow;
+  end?: ExecutionEnd;
   outbox: Outbox[];
   idempotency?: IdempotencyClaim & { status: number; response: string };
 };
 
-function accept(db: Connection, { execution: e, job, outbox, idempotency }: Accepting): ClaimOutcome {
+function accept(db: Connection, { execution: e, job, end, outbox, idempotency }: Accepting): ClaimOutcome {
   if (idempotency) {
     const claimed = claimIdempotency(db, idempotency);
     if (claimed.outcome !== "new") return claimed;
@@ -29,21 +30,31 @@ function accept(db: Connection, { execution: e, job, outbox, idempotency }: Acce
   db.run(
     `INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
        input, output, error, hop, external_calls, tokens, steps_completed, created_at, started_at, ended_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, 0, 0, 0, ?, ?, NULL)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     e.id,
     e.workflow_id,
     e.workspace_id,
     e.project_id,
     e.definition_hash,
-    e.state,
+    end?.state ?? e.state,
     e.source,
     e.metadata,
     e.input,
+    end?.output ?? null,
+    end?.error ?? null,
     e.hop,
+    end?.external_calls ?? 0,
+    end?.tokens ?? 0,
+    end?.steps_completed ?? 0,
     e.created_at,
-    e.started_at,
+    end?.started_at ?? e.started_at,
+    end?.ended_at ?? null,
   );
-  insertJob(db, job);
+  if (job) insertJob(db, job);
+  if (end) {
+    for (const step of end.steps) putStep(db, step);
+    countRun(db, e.workflow_id, end);
+  }
   insertOutbox(db, outbox);
   return { outcome: "new" };
 }
@@ -123,7 +134,17 @@ function suspend(
   return true;
 }
 
-function finish(db: Connection, end: ExecutionEnd & { lease: Lease }): boolean {
+const countRun = (db: Connection, workflow_id: string, { started_at, ended_at }: ExecutionEnd): void => {
+  db.run(
+    "UPDATE workflows SET num_runs = num_runs + 1, run_ms_total = run_ms_total + ? WHERE id = ?",
+    Math.max(0, ended_at - started_at),
+    workflow_id,
+  );
+};
+
+type Finishing = ExecutionEnd & { id: string; workflow_id: string; lease: Lease; outbox: Outbox[] };
+
+function finish(db: Connection, end: Finishing): boolean {
   if (!finishJob(db, end.lease)) return false;
   for (const step of end.steps) putStep(db, step);
   db.run(
@@ -139,11 +160,7 @@ function finish(db: Connection, end: ExecutionEnd & { lease: Lease }): boolean {
     end.ended_at,
     end.id,
   );
-  db.run(
-    "UPDATE workflows SET num_runs = num_runs + 1, run_ms_total = run_ms_total + ? WHERE id = ?",
-    Math.max(0, end.ended_at - end.started_at),
-    end.workflow_id,
-  );
+  countRun(db, end.workflow_id, end);
   insertOutbox(db, end.outbox);
   return true;
 }
@@ -182,7 +199,7 @@ export const sqliteExecutions = ({ reader, writer }: Storage): ExecutionStore =>
     writer.submit("executions.mark", marking, durable || marking.outbox.length > 0 ? "durable" : "lazy"),
   checkpoint: (saving) => writer.submit("executions.checkpoint", saving),
   suspend: (suspending) => writer.submit("executions.suspend", suspending),
-  finish: (end, { repeatable }) => writer.submit("executions.finish", end, repeatable ? "lazy" : "durable"),
+  finish: (end) => writer.submit("executions.finish", end),
   stop: (stopping) => writer.submit("executions.stop", stopping),
   get: async (id) => reader.get("SELECT * FROM executions WHERE id = ?", id),
   steps: async (id) => reader.all("SELECT * FROM steps WHERE execution_id = ? ORDER BY seq, position", id),

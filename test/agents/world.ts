@@ -1,0 +1,170 @@
+import { afterEach } from "bun:test";
+import { Elysia } from "elysia";
+import { createConversations } from "../../src/agents/conversations.ts";
+import { agentRoutes } from "../../src/agents/routes.ts";
+import type { CreateAgent } from "../../src/agents/schema.ts";
+import { createAgents } from "../../src/agents/service.ts";
+import { createTurns } from "../../src/agents/turns.ts";
+import { createEgress } from "../../src/egress/egress.ts";
+import { createEvents } from "../../src/events/service.ts";
+import type { EnqueueRequest } from "../../src/hooks/service.ts";
+import { bodies, edge } from "../../src/http/edge.ts";
+import { createGate } from "../../src/http/gate.ts";
+import { createMetrics } from "../../src/http/metrics.ts";
+import { defineJob, done } from "../../src/jobs/job.ts";
+import { createRunner } from "../../src/jobs/runner.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createModels } from "../../src/models/index.ts";
+import { sqliteAgents } from "../../src/storage/sqlite/agents.ts";
+import { sqliteConversations } from "../../src/storage/sqlite/conversations.ts";
+import { sqliteEvents } from "../../src/storage/sqlite/events.ts";
+import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
+import type { Storage } from "../../src/storage/sqlite/storage.ts";
+import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
+import { createWorkflows } from "../../src/workflows/service.ts";
+import { settled, TestClock } from "../helpers/clock.ts";
+import { memoryStorage } from "../helpers/storage.ts";
+import { chatServer } from "../models/chat-server.ts";
+
+export const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
+export const OTHER = { key_id: "other", workspace_id: "w", project_id: "q" };
+/** Exists nowhere. */
+export const NOWHERE = "01900000-0000-7000-8000-000000000000";
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+/**
+ * Agents with all that talking to them needs, over real SQLite; `storage` may be one that an earlier world
+ * left. Without `model: "server"` they answer by the offline model.
+ */
+export function world(options: { storage?: Storage; model?: "offline" | "server" } = {}) {
+  const storage = options.storage ?? memoryStorage();
+  const clock = new TestClock();
+  const reports: string[] = [];
+  const report = (message: string) => void reports.push(message);
+  const server = chatServer();
+  const egress = createEgress();
+  closing.push(server.close, egress.close);
+  const openai_base_url = options.model === "server" ? server.url : undefined;
+  const none = { default_model: undefined, openai_api_key: undefined, ollama_host: undefined };
+  const models = createModels({ config: { ...none, openai_base_url }, egress, clock });
+
+  const runner = createRunner({ store: sqliteJobs(storage), clock, report });
+  runner.register(
+    defineJob({ kind: "delivery.attempt", lane: "deliveries", per_key: 8, run: async () => done }),
+  );
+  const events = createEvents({ store: sqliteEvents(storage), runner });
+  const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
+  const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
+  const store = sqliteConversations(storage);
+  const conversations = createConversations({ store, agents });
+  const turns = createTurns({ store, agents, models, events, runner, clock, report });
+  runner.register(turns.job);
+
+  const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
+  const authenticate = async (token: string) => ({ mine: CALLER, other: OTHER })[token];
+  const app = new Elysia({ normalize: false })
+    .use(edge({ log, authenticate }))
+    .use(bodies)
+    .use(agentRoutes({ agents, turns, conversations }));
+  const maxBodyBytes = 1024 * 1024;
+  const metrics = createMetrics();
+  const gate = createGate({ app, authenticate, log, metrics, maxBodyBytes, state: () => "ready" });
+
+  async function ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+    const sent = body === undefined ? undefined : JSON.stringify(body);
+    // As they come from a socket: a request made here has neither host nor length by itself.
+    const framing = {
+      "content-type": "application/json",
+      "content-length": String(Buffer.byteLength(sent ?? "")),
+    };
+    const request = new Request(`http://localhost${path}`, {
+      method,
+      headers: {
+        host: "localhost",
+        authorization: "Bearer mine",
+        ...(sent === undefined ? {} : framing),
+        ...headers,
+      },
+      body: sent,
+    });
+    return gate(request, undefined);
+  }
+  async function call(...args: Parameters<typeof ask>) {
+    const response = await ask(...args);
+    const text = await response.text();
+    const { status, headers } = response;
+    return { status, headers, body: text === "" ? undefined : JSON.parse(text) };
+  }
+  /** An agent of the caller's project; only what matters need be said. */
+  const anAgent = async (more: Partial<CreateAgent> = {}, caller = CALLER) =>
+    (await agents.create(caller, { workspace_id: "w" }, { name: "Guide", ...more })).id;
+
+  /** A message that came by webhook. */
+  const enqueue = async (agent_id: string, message: string, more: Partial<EnqueueRequest> = {}) => {
+    const answer = await turns.enqueue((await agents.target(agent_id))!, {
+      message,
+      user_id: null,
+      metadata: {},
+      context: {},
+      source: "webhook",
+      hop: 0,
+      answer: ({ execution_id }) => ({ status: 202, body: { execution_id } }),
+      ...more,
+    } as EnqueueRequest);
+    return { ...answer, id: String(answer.body["execution_id"]) };
+  };
+  /** Waits, in turns of the event loop, until the turn has one of these states. */
+  async function until(id: string, ...states: string[]) {
+    for (let n = 0; n < 500; n++) {
+      const found = await turns.status(id);
+      if (found && states.includes(found.status)) return found;
+      await settled(2);
+    }
+    throw new Error(`still ${(await turns.status(id))?.status}`);
+  }
+  /** Everybody who listens to these kinds gets a delivery. */
+  function subscribe(...kinds: string[]) {
+    storage.reader.run(
+      `INSERT INTO subscriptions (id, workspace_id, project_id, name, url, events, status, secret, created_at)
+       VALUES (?, 'w', 'p', 's', 'http://localhost/', ?, 'active', '', 0)`,
+      newId(),
+      JSON.stringify(kinds),
+    );
+  }
+  const rows = (table: string) => storage.reader.all(`SELECT * FROM ${table} ORDER BY id`);
+  const eventRows = () =>
+    storage.reader
+      .all<{ kind: string; data: string }>("SELECT kind, data FROM events ORDER BY id")
+      .map(({ kind, data }) => ({ kind, data: JSON.parse(data) }));
+  return {
+    storage,
+    clock,
+    reports,
+    server,
+    runner,
+    workflows,
+    agents,
+    conversations,
+    turns,
+    store,
+    ask,
+    call,
+    anAgent,
+    enqueue,
+    until,
+    subscribe,
+    rows,
+    eventRows,
+  };
+}
+
+/** The body of a chat client that says `content`. */
+export const chat = (content: unknown, id?: string) => ({
+  ...(id === undefined ? {} : { id }),
+  messages: [{ role: "user", content }],
+});
