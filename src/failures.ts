@@ -65,6 +65,8 @@ const SYSTEM: Record<string, string> = {
   ENOSPC: "the disk is full",
   ENOTDIR: "--data must name a folder",
   EEXIST: "--data must name a folder",
+  ENOENT: "--data must name a folder that can be made",
+  ENAMETOOLONG: "--data must name a folder that can be made",
   SQLITE_CANTOPEN: "the data folder must be writable by the user that runs errand",
   SQLITE_READONLY: "the data folder must be writable by the user that runs errand",
   SQLITE_FULL: "the disk is full",

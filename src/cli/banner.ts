@@ -23,10 +23,14 @@ export function banner({ config, url, prefix, schema, first, self }: BannerFacts
     ["Version", `${VERSION} (${COMMIT})`],
   ];
   if (first.key) lines.push(["Key", `${first.key} (shown only now)`]);
-  else if (!first.has_key) lines.push(["Key", `none yet; make one: ${self} keys create`]);
+  else if (!first.has_key)
+    lines.push(["Key", `none yet; make one: ${self} keys create --data ${quoted(config.data)}`]);
   const greeting = `\nErrand is running.\n\n${indented(fields(lines))}`;
   return first.key && first.agent_id ? `${greeting}\n${firstWords(url, prefix, first)}\n` : `${greeting}\n`;
 }
+
+// As a shell takes it; without it the command would work on another folder than this one.
+const quoted = (path: string) => (/^[\w./:@+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 const indented = (text: string) => text.replace(/^(?=.)/gm, "  ");
 

@@ -1,4 +1,5 @@
 import type { Logger } from "../lib/log.ts";
+import { cleanText } from "../lib/redact.ts";
 import type { RequestContext } from "./context.ts";
 
 /** Logs one line for each answered request. The query, the body and every header stay out of it. */
@@ -8,7 +9,8 @@ export function createAccessLog(log: Logger) {
     log.plain(status >= 500 ? "error" : "info", "request", {
       request_id: context.request_id,
       method,
-      path: route?.secretPath ? route.template : context.path,
+      // An address that matches nothing may be a webhook's with its token in the wrong place.
+      path: route === undefined ? cleanText(context.path) : route.secretPath ? route.template : context.path,
       route: route?.template,
       status,
       ms: Math.round(ms * 100) / 100,

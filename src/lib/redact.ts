@@ -8,7 +8,7 @@ const SECRET_NAME =
 
 // Credentials that stand inside a text: header values, query parameters, our own prefixes.
 const SECRET_TEXT =
-  /\b(bearer|basic)\s+[\w.~+/=-]{6,}|([?&](?:token|access_token|key|secret|signature)=)[^&\s"]+|\b(?:erk|whsec|sk)[_-][\w+/=-]{8,}|(:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi;
+  /\b(bearer|basic)\s+[\w.~+/=-]{6,}|([?&](?:token|access_token|key|secret|signature)=)[^&\s"]+|\b(?:erk|eht|whsec|sk)[_-][\w+/=-]{8,}|(:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi;
 
 /**
  * A copy of a value that may go to a log: fields named like secrets lose their text, credentials inside
@@ -33,7 +33,8 @@ export function redact(value: unknown, depth = 0): unknown {
   return copy;
 }
 
-function cleanText(text: string): string {
+/** A text without the credentials that stand in it, and of bounded length. */
+export function cleanText(text: string): string {
   const kept = text.length > LONGEST ? `${text.slice(0, LONGEST)}… ${text.length} characters` : text;
   return kept.replace(SECRET_TEXT, (_, scheme?: string, parameter?: string, login?: string) =>
     scheme ? `${scheme} ${HIDDEN}` : `${parameter ?? login ?? ""}${HIDDEN}`,

@@ -85,7 +85,7 @@ test("the first start prints a line that streams a reply, and a signal ends it i
 
 test("without a terminal no key is made, and none is printed", async () => {
   const server = serve(scratchFolder());
-  await server.says(/none yet; make one: errand keys create/);
+  await server.says(/none yet; make one: errand keys create --data \S/);
   server.signal("SIGTERM");
   expect((await server.ended()).stderr).not.toContain("erk_");
 });

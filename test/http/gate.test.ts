@@ -50,6 +50,9 @@ describe("hosts and paths", () => {
       "Host: ab cd\r\n",
       "Host: abcd/x\r\n",
       "Host: a@bcd\r\n",
+      "Host: [::1]:port\r\n",
+      "Host: [::1\r\n",
+      "Host: ab:cd:ef\r\n",
     ]) {
       expect((await raw(line("/health", host))).status).toBe(400);
     }
@@ -60,6 +63,11 @@ describe("hosts and paths", () => {
     for (const host of ["localhost", "errand.example:7070", "[::1]:7070", "a_b.example"]) {
       expect((await raw(line("/health", `Host: ${host}\r\n`))).status).toBe(200);
     }
+  });
+
+  test("a list answers a host that is no URL's: its links are made of the path", async () => {
+    const answer = await raw(line("/things?limit=2", "Host: 127.0.0.1:99999\r\n"));
+    expect(answer.status).toBe(200);
   });
 
   test("a path that is not canonical is refused", async () => {

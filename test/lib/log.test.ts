@@ -124,6 +124,10 @@ describe("redaction", () => {
     );
   });
 
+  test("the token of an incoming webhook is a credential wherever it stands", () => {
+    expect(redact("/webhooks/workflows/1/eht_0123456789abcdef")).toBe("/webhooks/workflows/1/[redacted]");
+  });
+
   test("an error shows its message, code, stack and cause", () => {
     const error = Object.assign(new Error("outer", { cause: new Error("inner") }), { code: "E1" });
     expect(redact(error)).toMatchObject({
