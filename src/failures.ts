@@ -4,7 +4,7 @@ import { AppError } from "./lib/errors.ts";
 import { SettingError } from "./lib/settings.ts";
 import { VaultError } from "./lib/vault.ts";
 import { BackupError, FolderLocked } from "./storage/folder.ts";
-import { ChangedMigration, NewerDatabase } from "./storage/sqlite/migrate.ts";
+import { ChangedMigration, ForeignDatabase, NewerDatabase } from "./storage/sqlite/migrate.ts";
 
 export type Failure = { code: ExitCode; message: string; hint?: string };
 
@@ -40,6 +40,9 @@ export function explain(error: unknown): Failure {
       message: error.message,
       hint: "use the newer errand, or restore an older backup",
     };
+  }
+  if (error instanceof ForeignDatabase) {
+    return { code: EXIT.failed, message: error.message, hint: "choose another folder with --data" };
   }
   if (error instanceof ChangedMigration) {
     return {

@@ -100,6 +100,6 @@ export type ConversationStore = {
     outbox: Outbox[];
     lease?: Lease;
   }): Promise<boolean>;
-  /** At start: turns that were streaming when the program died are interrupted; how many. */
-  interruptStreams(ended_at: number): Promise<number>;
+  /** Turns of streams that have not ended: at start, those that the program died under. */
+  unfinishedStreams(): Promise<TurnRow[]>;
 };

@@ -202,8 +202,15 @@ export function createTurns(deps: Deps) {
       };
     },
 
-    /** At start: streams that died with the program have nobody left to answer; how many there were. */
-    recover: () => store.interruptStreams(clock.now()),
+    /**
+     * At start: streams that died with the program have nobody left to answer, and say so in their
+     * conversation; how many there were. Turns with a job are run again by it.
+     */
+    async recover(): Promise<number> {
+      const unfinished = await store.unfinishedStreams();
+      await Promise.all(unfinished.map((turn) => store.finish(interruptedByCrash(turn, clock.now()))));
+      return unfinished.length;
+    },
 
     /** Lets what streams end, at most `patienceMs`, then ends it; resolves when every end is on record. */
     async stop(patienceMs = 0): Promise<void> {
@@ -253,3 +260,23 @@ function answerOf(
       return undefined;
   }
 }
+
+/** What had been said is lost with the program's memory; that something was being said is not. */
+const interruptedByCrash = ({ id, conversation_id }: TurnRow, now: number) => ({
+  turn_id: id,
+  conversation_id,
+  state: "interrupted" as const,
+  error: JSON.stringify({ code: "INTERRUPTED", message: "Errand stopped while this was being answered." }),
+  ended_at: now,
+  message: {
+    id: newId(),
+    conversation_id,
+    turn_id: id,
+    role: "assistant" as const,
+    parts: [],
+    state: "interrupted" as const,
+    usage: null,
+    created_at: now,
+  },
+  outbox: [],
+});

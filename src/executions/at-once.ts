@@ -10,10 +10,16 @@ import type { ExecutionRow } from "./store.ts";
 
 // More than these take long enough to be worth a place in the queue.
 const MOST_NODES = 20;
+const LONGEST_INPUT = 64 * 1024;
 
-/** A short program of nodes without an effect: running it is cheaper than queueing it. */
-export const isQuick = ({ nodes }: Pick<Definition, "nodes">): boolean =>
-  nodes.length <= MOST_NODES && nodes.every((node) => nodeType(node.node_type_name)?.effect === "none");
+/** A short program of nodes without an effect, with little to work on: running it is cheaper than queueing it. */
+export const isQuick = (
+  { nodes }: Pick<Definition, "nodes">,
+  { input }: Pick<ExecutionRow, "input">,
+): boolean =>
+  input.length <= LONGEST_INPUT &&
+  nodes.length <= MOST_NODES &&
+  nodes.every((node) => nodeType(node.node_type_name)?.effect === "none");
 
 /**
  * Runs a quick program before it is accepted, so that request, run and result are one commit: nothing has
@@ -43,6 +49,7 @@ export async function runAtOnce(
       deps.report("a step failed unexpectedly", { execution_id, name, error }),
     spent: { external_calls: 0, tokens: 0, steps_completed: 0 },
     unsaved: [],
+    outputCharacters: 0,
     untold: [startedEvent(execution, input, started_at)],
     journal: NO_JOURNAL,
   };

@@ -44,11 +44,17 @@ export type Run = {
   spent: Spent;
   /** Steps that no checkpoint has stored yet; the caller stores them with the outcome. */
   unsaved: StepRow[];
+  /** Of every output so far, those of an earlier life included. */
+  outputCharacters: number;
   /** Events that no commit has carried yet. */
   untold: NewEvent[];
 };
 
 const LARGEST_OUTPUT = 1024 * 1024;
+// All outputs of a run together: a long chain of steps, each within its cap, must not fill memory and disk.
+const LARGEST_RUN = 8 * 1024 * 1024;
+// A run gives way to everybody else after this long.
+const LONGEST_TURN_MS = 5;
 
 /**
  * Runs a workflow's nodes in order from wherever the stored steps end.
@@ -64,6 +70,7 @@ export async function interpret(run: Run): Promise<Outcome> {
   const scope = firstScope(run);
   let last: Json = null;
   const { nodes } = run.program;
+  let turn = performance.now();
   for (let index = 0; index < nodes.length; index++) {
     const node = nodes[index]!;
     if (run.isAborted()) return { kind: "lost" };
@@ -71,6 +78,10 @@ export async function interpret(run: Run): Promise<Outcome> {
     if (ended.kind !== "value") return ended;
     last = ended.value;
     remember(scope, node, ended.value);
+    if (performance.now() - turn > LONGEST_TURN_MS) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turn = performance.now();
+    }
     const isLast = index === nodes.length - 1;
     if (ended.hadEffect && !isLast && !(await saveProgress(run))) return { kind: "lost" };
   }
@@ -187,6 +198,7 @@ async function callNode(
       get signal() {
         return limit ? AbortSignal.any([run.signal(), limit.signal]) : run.signal();
       },
+      hop: execution.hop,
       idempotencyKey: `${execution.id}/${position}`,
       scope: { workspace_id: execution.workspace_id, project_id: execution.project_id },
     });
@@ -207,6 +219,10 @@ function end(run: Run, step: StepRow, state: "success" | "skipped", value: Json,
   const output = JSON.stringify(value ?? null);
   if (output.length > LARGEST_OUTPUT) {
     throw new NodeError("OUTPUT_TOO_LARGE", `The step's output is over ${LARGEST_OUTPUT / 1024} KiB.`);
+  }
+  run.outputCharacters += output.length;
+  if (run.outputCharacters > LARGEST_RUN) {
+    throw new NodeError("RUN_TOO_LARGE", `The outputs of this run are over ${LARGEST_RUN / 1024 ** 2} MiB.`);
   }
   run.unsaved.push({ ...step, state, output, ended_at: run.clock.now() });
   if (state === "success") run.spent.steps_completed++;

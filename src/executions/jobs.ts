@@ -89,6 +89,7 @@ export function runExecution(deps: Deps): JobKind {
         steps_completed: execution.steps_completed,
       },
       unsaved: [],
+      outputCharacters: steps.reduce((sum, step) => sum + (step.output?.length ?? 0), 0),
       untold: execution.state === "queued" ? [startedEvent(execution, input, started_at)] : [],
       journal: {
         mark: (step, durable) =>

@@ -92,7 +92,7 @@ export function createExecutions(deps: {
       status: answer.status,
       response: JSON.stringify(answer.body),
     };
-    const quick = isQuick(definition)
+    const quick = isQuick(definition, execution)
       ? await runAtOnce(deps, { execution, definition, input: request.input })
       : undefined;
     const accepted = quick

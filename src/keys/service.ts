@@ -1,5 +1,5 @@
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
-import { conflict, forbidden, notFound } from "../lib/errors.ts";
+import { conflict, forbidden, invalidField, notFound } from "../lib/errors.ts";
 import { parseExpiry } from "../lib/expiry.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import { useMarks } from "../lib/last-used.ts";
@@ -12,6 +12,7 @@ import { makeKey, parseKey, prefixOf } from "./token.ts";
 
 export type Keys = ReturnType<typeof createKeys>;
 
+const LONGEST_NAME = 200;
 const USUAL_OVERLAP_SECONDS = 86_400;
 // What an unknown public id is compared with, so that it takes the work of a known one.
 const NO_SECRET = sha256Hex("no key has this secret");
@@ -51,6 +52,9 @@ export function createKeys({
   }
 
   async function issue({ expires_at, ...owner }: IssueKey): Promise<NewKey> {
+    if (owner.name.trim() === "" || owner.name.length > LONGEST_NAME) {
+      throw invalidField("name", `1 to ${LONGEST_NAME} characters`, `${owner.name.length} characters`);
+    }
     const project = await workspaces.getProject(owner.project_id);
     if (project.workspace_id !== owner.workspace_id) throw notFound("project", owner.project_id);
     const { row, key } = build(owner, parseExpiry(expires_at, clock.now()));
@@ -156,6 +160,12 @@ export function createKeys({
     /** A key for the caller's own project. The answer is the only place that ever shows it. */
     async create(caller: Caller, { name, expires_at, ...named }: CreateKey): Promise<NewKey> {
       checkScope(caller, named);
+      const own = await find(caller.key_id);
+      const ends = parseExpiry(expires_at, clock.now());
+      // Else a key for a day would be a key for ever.
+      if (own.expires_at !== null && (ends ?? Number.POSITIVE_INFINITY) > own.expires_at) {
+        throw invalidField("expires_at", `no later than ${iso(own.expires_at)}`, expires_at ?? "never");
+      }
       return issue({ name, expires_at, workspace_id: caller.workspace_id, project_id: caller.project_id });
     },
 

@@ -53,14 +53,15 @@ export const apiCall = defineNode({
     body: Type.Unknown({ description: "Parsed when the answer is JSON, else its text." }),
     duration_ms: Type.Integer({ description: "From the first byte out to the last byte in." }),
   }),
-  async run(input, { egress, idempotencyKey, signal }) {
+  async run(input, { egress, hop, idempotencyKey, signal }) {
     const { headers, body } = contentOf(input.headers ?? {}, input.body);
     let answer: EgressAnswer;
     try {
       answer = await egress.request({
         method: input.method ?? "GET",
         url: withQuery(input.url, input.query ?? {}),
-        headers: { "idempotency-key": idempotencyKey, ...headers },
+        // The hop comes last: a workflow that calls its own webhook must not talk its way out of the count.
+        headers: { "idempotency-key": idempotencyKey, ...headers, "x-service-hop": String(hop + 1) },
         body,
         timeoutMs: (input.timeout_seconds ?? DEFAULT_SECONDS) * 1_000,
         maxBytes: LARGEST_ANSWER,

@@ -13,6 +13,8 @@ export type NodeServices = { egress: Egress; models: Models; clock: Clock };
 export type NodeRun = NodeServices & {
   /** Aborted by cancellation, by the step's time limit and by a shutdown. */
   signal: AbortSignal;
+  /** How often what led here has left Errand and come back; goes along, one more, with what leaves it. */
+  hop: number;
   /** The same on every attempt of this step; to be sent with whatever has an effect elsewhere. */
   idempotencyKey: string;
   scope: { workspace_id: string; project_id: string };

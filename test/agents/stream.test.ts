@@ -400,6 +400,10 @@ describe("at the end of the program", () => {
     (await w.server.next()).say("Hello").finish();
     await stream.rest();
     expect(w.rows("turns")).toMatchObject([{ state: "interrupted" }]);
-    expect(await messagesOf(w, stream.conversation_id)).toHaveLength(1);
+    const messages = await messagesOf(w, stream.conversation_id);
+    expect(messages.map(({ role, state }) => [role, state])).toEqual([
+      ["user", "complete"],
+      ["assistant", "interrupted"],
+    ]);
   });
 });

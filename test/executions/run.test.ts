@@ -267,3 +267,23 @@ describe("a quick program", () => {
 
 const workflowRow = async (storage: ReturnType<typeof world>["storage"], id: string) =>
   storage.reader.get<{ num_runs: number }>("SELECT num_runs FROM workflows WHERE id = ?", id)!;
+
+describe("what a run may take", () => {
+  test("is 8 MiB of outputs in all, however small each of them", async () => {
+    const { workflow, start, until } = world();
+    const nodes = Array.from({ length: 30 }, (_, n) => setVariables(`n${n}`, { a: "{{ x }}", b: "{{ x }}" }));
+    const { id } = await start(await workflow({ nodes }), { x: "y".repeat(200_000) });
+    const run = await until(id, "failed");
+    expect(run.error).toMatchObject({ code: "RUN_TOO_LARGE" });
+    expect(run.steps_completed).toBeLessThan(25);
+  });
+});
+
+test("a call to an address of one's own carries on the count of hops, whatever the workflow says", async () => {
+  const { workflow, start, until } = world();
+  using echo = server(() => new Response("ok"));
+  const call = apiCall("call", echo.url);
+  Object.assign(call.input_config, { headers: { "X-Service-Hop": "0" } });
+  await until((await start(await workflow({ nodes: [call] }), {}, { hop: 4 })).id, "success");
+  expect(echo.got[0]?.headers["x-service-hop"]).toBe("5");
+});

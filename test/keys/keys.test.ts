@@ -123,6 +123,15 @@ describe("a key", () => {
     expect((await world.send("GET", `/api/keys/${made.id}`, { key })).body.status).toBe("revoked");
   });
 
+  test("that ends cannot make one that outlives it", async () => {
+    const ends = new Date(world.clock.now() + 3_600_000).toISOString();
+    const later = new Date(world.clock.now() + 7_200_000).toISOString();
+    const short = (await world.send("POST", "/api/keys", { key, body: { name: "short", expires_at: ends } })).body;
+    const make = async (expires_at?: string) =>
+      (await world.send("POST", "/api/keys", { key: short.key, body: { name: "x", expires_at } })).status;
+    expect([await make(), await make(later), await make(ends)]).toEqual([400, 400, 201]);
+  });
+
   test("may revoke itself", async () => {
     const { key_id } = (await world.send("GET", "/api/me", { key })).body;
     expect((await world.send("DELETE", `/api/keys/${key_id}`, { key })).status).toBe(204);

@@ -54,6 +54,7 @@ export function runWith(
     models: given.models ?? modelOf().models,
     clock: new TestClock(),
     signal: given.signal ?? new AbortController().signal,
+    hop: 0,
     idempotencyKey: "execution/0",
     scope: { workspace_id: "w", project_id: "p" },
     close: () => egress.close(),

@@ -6,6 +6,7 @@ import { getTableColumns, getTableName, is, Table } from "drizzle-orm";
 import { Connection } from "../../src/storage/sqlite/connection.ts";
 import {
   ChangedMigration,
+  ForeignDatabase,
   migrate,
   migrationStatus,
   NewerDatabase,
@@ -51,6 +52,13 @@ describe("migrations", () => {
     const db = memory();
     migrate(db, { now: 0, list: [step(1, "CREATE TABLE a (x)"), step(2, "CREATE TABLE b (x)")] });
     expect(() => migrate(db, { now: 0, list: [step(1, "CREATE TABLE a (x)")] })).toThrow(NewerDatabase);
+  });
+
+  test("a database that somebody else filled is not adopted", () => {
+    const db = memory();
+    db.run("CREATE TABLE notes (text)");
+    expect(() => migrate(db, { now: 0 })).toThrow(ForeignDatabase);
+    expect(db.all("SELECT name FROM sqlite_master")).toEqual([{ name: "notes" }]);
   });
 
   test("an applied step whose text changed is refused", () => {

@@ -120,12 +120,6 @@ export const conversationWrites = {
   "turns.begin": begin,
   "turns.start": start,
   "turns.finish": finish,
-  // Turns with a job are run again by it; those of a stream have nobody left to answer.
-  "turns.interruptStreams": (db: Connection, ended_at: number): number =>
-    db.run(
-      "UPDATE turns SET state = 'interrupted', ended_at = ? WHERE state IN ('queued', 'running') AND source = 'stream'",
-      ended_at,
-    ),
 };
 
 type ConversationText = Omit<ConversationRow, "metadata"> & { metadata: string };
@@ -192,5 +186,6 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
   begin: (beginning) => writer.submit("turns.begin", beginning),
   start: (id, lease, started_at) => writer.submit("turns.start", { id, lease, started_at }, "lazy"),
   finish: (end) => writer.submit("turns.finish", end),
-  interruptStreams: (ended_at) => writer.submit("turns.interruptStreams", ended_at),
+  unfinishedStreams: async () =>
+    reader.all<TurnRow>("SELECT * FROM turns WHERE state IN ('queued', 'running') AND source = 'stream'"),
 });

@@ -22,6 +22,13 @@ export class ChangedMigration extends Error {
   }
 }
 
+/** The file is a database, and somebody else's. */
+export class ForeignDatabase extends Error {
+  constructor() {
+    super("the database holds tables that are not Errand's");
+  }
+}
+
 export type MigrationStatus = { version: number; name: string; applied_at: number | null };
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -32,6 +39,8 @@ export const schemaVersion = (db: Connection) => getDatabaseVersion(db.raw);
 export function migrationStatus(db: Connection, list: Migration[] = migrations): MigrationStatus[] {
   const found = schemaVersion(db);
   if (found > latestVersion(list)) throw new NewerDatabase(found, latestVersion(list));
+  if (found === 0 && db.raw.query("SELECT 1 FROM sqlite_master WHERE type = 'table'").get())
+    throw new ForeignDatabase();
   const applied = new Map<number, { sha256: string; applied_at: number }>();
   if (found > 0) {
     const rows = db.raw.query("SELECT version, sha256, applied_at FROM schema_migrations").all();
