@@ -12,6 +12,7 @@ import { forgetClaims } from "./hooks/jobs.ts";
 import { createHooks } from "./hooks/service.ts";
 import { createHookTokens } from "./hooks/tokens.ts";
 import { createAccessLog } from "./http/access-log.ts";
+import { pathOf } from "./http/context.ts";
 import { errorResponse } from "./http/errors.ts";
 import { createGate, type Gate, type ServiceState } from "./http/gate.ts";
 import { createLimiter } from "./http/limiter.ts";
@@ -22,6 +23,7 @@ import { CAPACITY, createRunner, NO_CAPACITY } from "./jobs/runner.ts";
 import { createKeys } from "./keys/service.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { unavailable } from "./lib/errors.ts";
+import { newId } from "./lib/ids.ts";
 import { type Logger, processLog } from "./lib/log.ts";
 import { openVault, proveVault } from "./lib/vault.ts";
 import { createModels } from "./models/index.ts";
@@ -159,8 +161,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const log = options.log ?? processLog({ level: config.log_level, format: config.log_format, clock });
   const metrics = createMetrics();
   let state: ServiceState = "starting";
-  let gate: Gate = async () =>
-    errorResponse(unavailable("The service is starting."), { request_id: "", hook: false }, log);
+  let gate: Gate = async (request) => notYet(request, log);
   let listening: Listening | undefined;
   let lock: FolderLock | undefined;
   let services: Services | undefined;
@@ -245,9 +246,10 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     async stop() {
       state = "draining";
       const patience = config.drain_seconds * 1_000;
+      const late = after(clock, patience); // one patience for all: begun before the first wait
       const requests = listening?.stop();
       const [jobs] = await Promise.all([services?.runner.stop(patience), services?.turns.stop(patience)]);
-      const inTime = await Promise.race([requests?.then(() => true), after(clock, patience)]);
+      const inTime = await Promise.race([requests?.then(() => true), late]);
       if (!inTime) await listening?.stop(true);
       await close();
       return { unfinished: jobs?.unfinished ?? 0 };
@@ -284,6 +286,14 @@ export async function openLocal(
 }
 
 const EXIT_CRASH = 70;
+
+/** While there are no services yet, and so no gate, not even for /health. */
+function notYet({ url }: Request, log: Logger): Response {
+  const place = { request_id: newId(), hook: pathOf(url).startsWith("/webhooks/") };
+  const answer = errorResponse(unavailable("The service is starting."), place, log);
+  answer.headers.set("x-request-id", place.request_id);
+  return answer;
+}
 
 const after = (clock: Clock, ms: number): Promise<false> =>
   new Promise((resolve) => clock.after(ms, () => resolve(false)));

@@ -23,7 +23,8 @@ export function createServer(
   services: Services,
   { metrics, log }: { metrics: Metrics; log: Log },
 ) {
-  const openapi = openapiDocument(() => app, { title: "Errand", version: VERSION, url: config.public_url });
+  const about = { title: "Errand", version: VERSION, url: () => config.public_url };
+  const openapi = openapiDocument(() => app, about);
   const features = new Elysia({ name: "features", prefix: prefixOf(config) })
     .use(keyRoutes(services))
     .use(agentRoutes(services))

@@ -145,16 +145,24 @@ function count(
   restarts: number[],
 ): Report {
   const db = new Database(join(data, "errand.db"), { readonly: true });
-  const state = db.query<{ state: string }, [string]>("SELECT state FROM executions WHERE id = ?");
-  const ends = db.query<{ n: number }, [string]>(
-    "SELECT count(*) AS n FROM events WHERE subject_id = ? AND kind IN ('workflow.execution.completed', 'workflow.execution.failed')",
+  // Counted in one pass: a look-up per acknowledgement would walk through all events each time.
+  const states = new Map(
+    db
+      .query<{ id: string; state: string }, []>("SELECT id, state FROM executions")
+      .all()
+      .map((row) => [row.id, row.state]),
   );
+  const ends = new Map<string, number>();
+  const ended = db.query<{ subject_id: string }, []>(
+    "SELECT subject_id FROM events WHERE kind IN ('workflow.execution.completed', 'workflow.execution.failed')",
+  );
+  for (const { subject_id } of ended.all()) ends.set(subject_id, (ends.get(subject_id) ?? 0) + 1);
   const report = { lost: 0, unfinished: 0, doubled: 0, undelivered: 0 };
   for (const id of acknowledged) {
-    const found = state.get(id)?.state;
+    const found = states.get(id);
     if (found === undefined) report.lost++;
     else if (found !== "success") report.unfinished++;
-    if (ends.get(id)!.n > 1) report.doubled++;
+    if ((ends.get(id) ?? 0) > 1) report.doubled++;
     if (!received.has(id)) report.undelivered++;
   }
   const integrity = db

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
+import { hopOf } from "../hooks/idempotency.ts";
 import { created, noContent } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { dataStreamResponse } from "../http/data-stream.ts";
@@ -108,6 +109,7 @@ export const agentRoutes = ({
 const asked = (request: Request) => ({
   request_id: contextOf(request).request_id,
   tellContext: request.headers.get("x-enable-request-context") === "true",
+  hop: hopOf(request.headers),
 });
 
 function streamed(request: Request, { conversation_id, log }: LiveTurn): Response {

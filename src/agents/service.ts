@@ -107,19 +107,22 @@ export function createAgents({
     },
 
     async update(caller: Caller, id: string, body: UpdateAgent): Promise<Agent> {
-      const row = await inScope(caller, id);
+      await inScope(caller, id);
       await checkReferences(caller, body);
-      const updated = await store.update({
-        ...row,
-        name: body.name ?? row.name,
-        description: body.description === undefined ? row.description : (body.description ?? ""),
-        visibility: body.visibility ?? row.visibility,
-        settings: settingsOf(body, row.settings),
-        version: row.version + 1,
-        updated_at: clock.now(),
-      });
-      if (!updated) throw notFound("agent", id);
-      return present(updated);
+      for (;;) {
+        // Read anew each time: a change of other fields at the same moment is merged, not taken back.
+        const row = await inScope(caller, id);
+        const updated = await store.update({
+          ...row,
+          name: body.name ?? row.name,
+          description: body.description === undefined ? row.description : (body.description ?? ""),
+          visibility: body.visibility ?? row.visibility,
+          settings: settingsOf(body, row.settings),
+          version: row.version + 1,
+          updated_at: clock.now(),
+        });
+        if (updated) return present(updated);
+      }
     },
 
     async remove(caller: Caller, id: string): Promise<void> {

@@ -16,6 +16,7 @@ export type AgentRow = {
 
 export type AgentStore = {
   create(agent: AgentRow): Promise<void>;
+  /** Undefined: it is gone, or it is no longer of the version before the given one. */
   update(agent: AgentRow): Promise<AgentRow | undefined>;
   /** With its hook tokens; its conversations stay on record. */
   remove(id: string): Promise<boolean>;

@@ -23,7 +23,7 @@ import { newConversation, newTurn, type Opening, userMessage } from "./turn-rows
 export type Turns = ReturnType<typeof createTurns>;
 
 /** Of the request that a stream answers; `tellContext`: its first line says more (x-enable-request-context). */
-export type StreamContext = { request_id: string; tellContext: boolean };
+export type StreamContext = { request_id: string; tellContext: boolean; hop: number };
 
 const USUAL_TURN_MS = 5_000;
 
@@ -85,12 +85,12 @@ export function createTurns(deps: Deps) {
     agent: AgentTarget,
     owner: ConversationRow["owner"],
     { client_id, text }: StreamRequest,
-    { request_id, tellContext }: StreamContext,
+    { request_id, tellContext, hop }: StreamContext,
   ): Promise<LiveTurn> {
     const { conversation, turn } = await retryRaced(() =>
       begin(
         { agent, owner, client_id, user_id: null, metadata: {} },
-        { text, source: "stream", hop: 0 },
+        { text, source: "stream", hop },
         async (beginning) => (await store.begin(beginning)).outcome === "new",
       ),
     );

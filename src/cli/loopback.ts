@@ -17,10 +17,9 @@ export function ask(
     headers?: Record<string, string>;
     body?: string;
     timeoutMs?: number;
-    onText?: (text: string) => void;
   } = {},
 ): Promise<LoopbackAnswer> {
-  const { headers = {}, body, timeoutMs = 10_000, onText } = options;
+  const { headers = {}, body, timeoutMs = 10_000 } = options;
   return new Promise((resolve, reject) => {
     const sending = request(
       url,
@@ -30,7 +29,6 @@ export function ask(
         answer.setEncoding("utf8");
         answer.on("data", (chunk: string) => {
           text += chunk;
-          onText?.(chunk);
         });
         answer.on("end", () =>
           resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text }),

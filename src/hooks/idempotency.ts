@@ -1,3 +1,4 @@
+import { MOST_HOPS } from "../events/schema.ts";
 import { contextOf } from "../http/context.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { conflict, invalidField } from "../lib/errors.ts";
@@ -7,7 +8,6 @@ import { CLAIM_MS, type IdempotencyClaim } from "./store.ts";
 export type { IdempotencyClaim } from "./store.ts";
 
 const LONGEST_KEY = 255;
-export const MOST_HOPS = 8;
 
 /** What a request that starts work says besides its body. */
 export type StartContext = { hop: number; idempotency?: IdempotencyClaim };

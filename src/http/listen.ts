@@ -40,7 +40,6 @@ export type Listening = {
   hostname: string;
   /** Takes no more connections; waits for open requests, or with `force` cuts them. */
   stop(force?: boolean): Promise<void>;
-  pendingRequests(): number;
 };
 
 /** Serves the gate. Throws ListenError. Port 0 takes a free one. */
@@ -78,7 +77,6 @@ export function listen({
     port: server.port ?? port,
     hostname: server.hostname ?? hostname,
     stop: (force) => server.stop(force),
-    pendingRequests: () => server.pendingRequests,
   };
 }
 

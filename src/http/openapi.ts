@@ -28,6 +28,9 @@ type Operation = {
   "x-secret-path"?: boolean;
 };
 
+/** `url` is asked when the document is made: with port 0 the address is known only once the server listens. */
+type Info = { title: string; version: string; description?: string; url?: () => string };
+
 type App = Parameters<typeof toOpenAPISchema>[0];
 
 // The generator leaves the body out where a route has a parser of its own, and the gate's is on all.
@@ -39,10 +42,7 @@ const withoutParsers = (app: App): App =>
   }) as unknown as App;
 
 /** The document of an app's routes, made when first asked for: it costs more than a start may. */
-export function openapiDocument(
-  app: () => App,
-  info: { title: string; version: string; description?: string; url?: string },
-): () => OpenApiDocument {
+export function openapiDocument(app: () => App, info: Info): () => OpenApiDocument {
   let document: OpenApiDocument | undefined;
   return () => {
     document ??= build(app(), info);
@@ -57,10 +57,7 @@ export const openapiRoutes = ({ openapi }: { openapi: () => OpenApiDocument }) =
     detail: { summary: "This interface as OpenAPI 3.1", tags: ["operations"] },
   });
 
-function build(
-  app: App,
-  { url, ...info }: { title: string; version: string; description?: string; url?: string },
-): OpenApiDocument {
+function build(app: App, { url, ...info }: Info): OpenApiDocument {
   const made = toOpenAPISchema(withoutParsers(app), { staticFile: false } as never, undefined, {
     typebox: ((schema: { schema: object }) => plain(schema.schema)) as never,
   });
@@ -78,7 +75,7 @@ function build(
   return {
     openapi: "3.1.1",
     info,
-    servers: [{ url: url ?? "/" }],
+    servers: [{ url: url?.() ?? "/" }],
     tags: [...tags].sort().map((name) => ({ name })),
     security: [{ api_key: [] }],
     paths,

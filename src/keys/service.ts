@@ -170,8 +170,15 @@ export function createKeys({
     },
 
     /** A successor with a key of its own; the old one works on for `overlap_seconds`. */
-    rotate: async (caller: Caller, id: string, request: RotateKey): Promise<NewKey> =>
-      rotate(await inProject(caller, id), request),
+    async rotate(caller: Caller, id: string, request: RotateKey): Promise<NewKey> {
+      const old = await inProject(caller, id);
+      const own = await find(caller.key_id);
+      // Its own successor lasts as long as it did; another's could make a key for a day one for ever.
+      if (own.expires_at !== null && old.id !== own.id) {
+        throw forbidden("A key that ends can rotate itself alone.");
+      }
+      return rotate(old, request);
+    },
 
     /** From the next request on the key opens nothing. A key may revoke itself. */
     async revoke(caller: Caller, id: string): Promise<void> {

@@ -23,14 +23,5 @@ export const systemClock: Clock = {
   },
 };
 
-/** A clock whose every hour passes in 60 real minutes divided by `scale`; for watching long schedules. */
-export function scaledClock(scale: number, base: Clock = systemClock): Clock {
-  const start = base.now();
-  return {
-    now: () => start + (base.now() - start) * scale,
-    after: (ms, run) => base.after(ms / scale, run),
-  };
-}
-
 export const iso = (ms: number): string => new Date(ms).toISOString();
 export const isoOrNull = (ms: number | null | undefined): string | null => (ms == null ? null : iso(ms));

@@ -98,7 +98,7 @@ export type LogRow = Omit<DeliveryRow, "body"> & {
 };
 
 export type DeliveryStats = {
-  /** Waiting for a first or a further attempt; counted to `counted_to` at most. */
+  /** Waiting for a first or a further attempt; counted to 10,000 at most. */
   waiting: number;
   next_attempt_at: number | null;
   /** Of the newest attempts that got an answer, in ms. */

@@ -154,13 +154,11 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       const patch: WorkflowPatch = { updated_at: clock.now() };
       for (const field of PLAIN_FIELDS)
         if (body[field] !== undefined) Object.assign(patch, { [field]: body[field] });
-      const {
-        input_schema = before.input_schema,
-        nodes = before.nodes,
-        output_mapping = before.output_mapping,
-      } = body;
-      const definition = definitionOf(checked({ input_schema, nodes, output_mapping } as CreateWorkflow));
-      patch.definition_hash = definition.hash;
+      // Only what was sent is written: else a change of the name takes back a change of the nodes beside it.
+      const definition = PROGRAM_FIELDS.some((field) => body[field] !== undefined)
+        ? definitionOf(checked(programOf(body, before)))
+        : undefined;
+      if (definition) patch.definition_hash = definition.hash;
       const updated = await store.update(id, patch, definition);
       if (!updated) throw notFound("workflow", id);
       return present(updated);
@@ -226,6 +224,11 @@ const PLAIN_FIELDS = [
   "public_clone",
   "public_runnable",
 ] as const;
+
+const PROGRAM_FIELDS = ["input_schema", "nodes", "output_mapping"] as const;
+
+const programOf = (body: UpdateWorkflow, before: Program): CreateWorkflow =>
+  Object.fromEntries(PROGRAM_FIELDS.map((field) => [field, body[field] ?? before[field]]));
 
 function checked(body: CreateWorkflow): Program {
   const program = completeProgram(body);

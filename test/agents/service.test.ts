@@ -95,6 +95,13 @@ describe("an agent", () => {
     });
   });
 
+  test("keeps both of two changes of the same moment to different fields", async () => {
+    const { call, anAgent } = world();
+    const at = `/agents/${await anAgent()}`;
+    await Promise.all([call("PUT", at, { name: "New" }), call("PUT", at, { system_prompt: "Be brief." })]);
+    expect((await call("GET", at)).body).toMatchObject({ name: "New", system_prompt: "Be brief." });
+  });
+
   test("keeps its name when null is sent for it", async () => {
     const { call, anAgent } = world();
     expect((await call("PUT", `/agents/${await anAgent()}`, { name: null })).status).toBe(400);

@@ -407,3 +407,19 @@ describe("at the end of the program", () => {
     ]);
   });
 });
+
+describe("hops", () => {
+  test("that led to a message go on with what is told of it", async () => {
+    const w = world();
+    w.subscribe("agent.message.received");
+    await said(w, await w.anAgent(), chat("Hi"), { "x-service-hop": "3" });
+    expect(w.rows("deliveries")).toMatchObject([{ hop: 4 }]);
+  });
+
+  test("are refused past the eighth", async () => {
+    const w = world();
+    const path = `/agents/${await w.anAgent()}/stream`;
+    expect((await w.call("POST", path, chat("Hi"), { "x-service-hop": "9" })).status).toBe(409);
+    expect(w.rows("messages")).toEqual([]);
+  });
+});

@@ -4,6 +4,8 @@ import { Elysia } from "elysia";
 import fc from "fast-check";
 import { ListenError, listen } from "../../src/http/listen.ts";
 import { createMetrics, processGauges } from "../../src/http/metrics.ts";
+import { openapiDocument } from "../../src/http/openapi.ts";
+import { policies } from "../../src/http/policy.ts";
 import { type Route, Router } from "../../src/http/routes.ts";
 import { JSON_TYPE, KEY, raw, setup } from "./world.ts";
 
@@ -135,6 +137,14 @@ describe("access log", () => {
 });
 
 describe("openapi", () => {
+  test("names the address that is known when it is first asked for", () => {
+    let address = "http://localhost:0";
+    const app = new Elysia().use(policies).get("/", () => "", { policy: "public" });
+    const document = openapiDocument(() => app, { title: "t", version: "1", url: () => address });
+    address = "http://localhost:7070";
+    expect(document().servers).toEqual([{ url: address }]);
+  });
+
   test("the document is valid OpenAPI 3.1", () =>
     within({}, async ({ ask }) => {
       const document = (await (await ask("/openapi.json")).json()) as Record<string, unknown>;

@@ -126,7 +126,8 @@ describe("a key", () => {
   test("that ends cannot make one that outlives it", async () => {
     const ends = new Date(world.clock.now() + 3_600_000).toISOString();
     const later = new Date(world.clock.now() + 7_200_000).toISOString();
-    const short = (await world.send("POST", "/api/keys", { key, body: { name: "short", expires_at: ends } })).body;
+    const short = (await world.send("POST", "/api/keys", { key, body: { name: "short", expires_at: ends } }))
+      .body;
     const make = async (expires_at?: string) =>
       (await world.send("POST", "/api/keys", { key: short.key, body: { name: "x", expires_at } })).status;
     expect([await make(), await make(later), await make(ends)]).toEqual([400, 400, 201]);
@@ -193,6 +194,16 @@ describe("rotating a key", () => {
     const before = (await world.keys.admin.list()).length;
     expect((await rotate(old.id)).status).toBe(409);
     expect((await world.keys.admin.list()).length).toBe(before);
+  });
+
+  test("of another key is refused to a key that ends, which may renew itself", async () => {
+    const lasting = await another();
+    const ending = await world.keys.admin.create({ name: "e", ...world.own, expires_at: "2026-01-02" });
+    const by = (id: string) =>
+      world.send("POST", `/api/keys/${id}/rotate`, { key: ending.key, body: { overlap_seconds: 0 } });
+    expect((await by(lasting.id)).status).toBe(403);
+    expect(await opens(lasting.key)).toBe(true);
+    expect((await by(ending.id)).body.expires_at).toBe("2026-01-02T00:00:00.000Z");
   });
 
   test("takes an overlap of 0 seconds to 30 days and nothing else", async () => {

@@ -52,6 +52,15 @@ describe("reads of one turn", () => {
     expect([shared(), asked]).toEqual([1, 2]);
   });
 
+  test("go on after a failure that ended what they saw", () => {
+    const { reader, count, add } = setup();
+    expect(count()).toBe(0);
+    reader.raw.run("ROLLBACK"); // as SQLite does by itself on an I/O error
+    add();
+    reader.refresh();
+    expect(count()).toBe(1);
+  });
+
   test("cannot write", () => {
     const { reader } = setup();
     expect(() => reader.run("INSERT INTO t VALUES (1)")).toThrow();

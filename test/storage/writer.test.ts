@@ -82,6 +82,18 @@ describe("group commit", () => {
   });
 });
 
+describe("an end", () => {
+  test("comes also after a batch that was lost on its way", async () => {
+    const { writer, sent } = held();
+    const lost = writer.submit("jobs.insert", [aJob("a")]);
+    await settled();
+    const closed = writer.close();
+    sent[0]?.fail(new Error("gone"));
+    expect(lost).rejects.toThrow("gone");
+    await closed;
+  });
+});
+
 describe("the writer thread", () => {
   test("commits to the file that a reader beside it sees at once", async () => {
     const path = join(folder, "a.db");

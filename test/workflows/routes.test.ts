@@ -71,6 +71,14 @@ describe("a workflow", () => {
     expect((await call("GET", path)).status).toBe(404);
   });
 
+  test("keeps both of two changes of the same moment to different fields", async () => {
+    const { call } = setup();
+    const path = `/workflows/${(await call("POST", HERE, {})).body.id}`;
+    await Promise.all([call("PUT", path, { nodes: [greet] }), call("PUT", path, { name: "Uno" })]);
+    const { name, nodes } = (await call("GET", path)).body;
+    expect([name, nodes.length]).toEqual(["Uno", 1]);
+  });
+
   test("is closed, and so are its nodes", async () => {
     const { call } = setup();
     const sent = { color: 1, id: newId(), num_runs: 5, nodes: [{ ...greet, position: { x: 1 } }] };

@@ -12,7 +12,8 @@ const row = (found: typeof agents.$inferSelect) => found as unknown as AgentRow;
 function update(db: Connection, agent: AgentRow): AgentRow | undefined {
   const { name, description, visibility, settings, updated_at } = values(agent);
   const set = { name, description, visibility, settings, updated_at, version: agent.version };
-  const updated = db.orm.update(agents).set(set).where(eq(agents.id, agent.id)).returning().get();
+  const before = and(eq(agents.id, agent.id), eq(agents.version, agent.version - 1));
+  const updated = db.orm.update(agents).set(set).where(before).returning().get();
   return updated && row(updated);
 }
 

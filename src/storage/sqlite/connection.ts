@@ -105,7 +105,8 @@ export class Reader extends Connection {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#shared.clear();
-    this.prepared("COMMIT").run();
+    // A read that failed (I/O, memory) has ended the snapshot by itself.
+    if (this.raw.inTransaction) this.prepared("COMMIT").run();
   }
 
   override close(): void {
@@ -115,8 +116,8 @@ export class Reader extends Connection {
 
   #open(): void {
     if (this.#isOpen) return;
-    this.#isOpen = true;
     this.prepared("BEGIN").run();
+    this.#isOpen = true;
     setImmediate(() => this.refresh());
   }
 }

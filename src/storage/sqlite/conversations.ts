@@ -10,7 +10,7 @@ import type { Lease } from "../../jobs/job.ts";
 import type { Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
 import { claimIdempotency } from "./idempotency.ts";
-import { finishJob, holdJob, insertJob } from "./jobs.ts";
+import { finishJob, insertJob, runsJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 import { conversations } from "./tables.ts";
 
@@ -87,7 +87,7 @@ function start(
   db: Connection,
   { id, lease, started_at }: { id: string; lease: Lease; started_at: number },
 ): boolean {
-  if (!holdJob(db, lease)) return false;
+  if (!runsJob(db, lease)) return false;
   return (
     db.run(
       "UPDATE turns SET state = 'running', started_at = coalesce(started_at, ?) WHERE id = ? AND state IN ('queued', 'running')",

@@ -5,7 +5,7 @@ import type { Storage } from "./storage.ts";
 
 const COLUMNS = "id, lane, kind, tenant, key, ref, state, run_at, attempt, crashes, created_at";
 
-// The next four are called by other features' operations, inside their transaction.
+// The next five are called by other features' operations, inside their transaction.
 
 export function insertJob(db: Connection, job: JobRow): void {
   db.run(
@@ -55,6 +55,11 @@ export function holdJob(db: Connection, lease: Lease): boolean {
     ) === 1
   );
 }
+
+/** The fence alone: true while the job runs under this attempt. A start is no progress, so crashes stay counted. */
+export const runsJob = (db: Connection, lease: Lease): boolean =>
+  db.get("SELECT 1 FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'", lease.id, lease.attempt) !==
+  undefined;
 
 type Wanted = { lane: Lane; key: string; count: number };
 

@@ -74,6 +74,7 @@ export function createWriter(transport: Transport, committed: () => void = () =>
         busy = false;
         for (const caller of callers) caller.reject(error);
         flush();
+        rest();
       },
     );
   }
@@ -92,10 +93,13 @@ export function createWriter(transport: Transport, committed: () => void = () =>
         caller.reject(revive(error));
       }
     }
-    if (!busy && calls.length === 0) {
-      for (const done of idle) done();
-      idle = [];
-    }
+    rest();
+  }
+
+  function rest() {
+    if (busy || calls.length > 0) return;
+    for (const done of idle) done();
+    idle = [];
   }
 
   return {
