@@ -36,8 +36,9 @@ export function createServer(
   const operations = {
     checks: [() => (services.probe.fault() ? "storage refuses writes" : undefined)],
     metrics,
-    // Figures name routes and workloads: to others than this machine they are shown by key alone.
-    metricsPolicy: isLoopback(config.host) ? ("public" as const) : ("key" as const),
+    // Figures name routes and workloads: where others than this machine may reach it, directly or through a
+    // proxy, they are shown by key alone.
+    metricsPolicy: isPrivate(config) ? ("public" as const) : ("key" as const),
   };
   const app = new Elysia({ name: "errand", normalize: false })
     .use(edge({ log, authenticate: services.keys.authenticate }))
@@ -50,5 +51,8 @@ export function createServer(
   return app;
 }
 
+const isPrivate = ({ host, public_url, trusted_proxies }: Config): boolean =>
+  isLoopback(host) && isLoopback(new URL(public_url).hostname) && trusted_proxies.length === 0;
+
 const isLoopback = (host: string): boolean =>
-  host === "localhost" || host === "::1" || host.startsWith("127.");
+  host === "localhost" || host === "::1" || host === "[::1]" || host.startsWith("127.");

@@ -144,9 +144,15 @@ export function createTurns(deps: Deps) {
     talk: async (caller: Caller, agent_id: string, request: StreamRequest, context: StreamContext) =>
       talk(await agents.inScope(caller, agent_id), "project", request, context),
 
-    /** A message by anyone to a public agent; its conversations are apart from those of the project. */
+    /**
+     * A message by anyone to a public agent; its conversations are apart from those of the project, and an
+     * id continues one only if nobody could have guessed it. How the agent is made is not told.
+     */
     talkAnonymously: async (agent_id: string, request: StreamRequest, context: StreamContext) =>
-      talk(await agents.publicTarget(agent_id), "anonymous", request, context),
+      talk(await agents.publicTarget(agent_id), "anonymous", unguessable(request), {
+        ...context,
+        tellContext: false,
+      }),
 
     /**
      * A message that is answered later, by a job: durable before the answer (interface 4.4).
@@ -280,3 +286,12 @@ const interruptedByCrash = ({ id, conversation_id }: TurnRow, now: number) => ({
   },
   outbox: [],
 });
+
+// As long as the ids that chat clients make at random. Two visitors whose pages both say "chat-1" must not
+// meet in one conversation: each begins one of their own, and goes on with the id that the answer names.
+const SHORTEST_ID = 16;
+
+const unguessable = (request: StreamRequest): StreamRequest =>
+  request.client_id !== undefined && request.client_id.length < SHORTEST_ID
+    ? { ...request, client_id: undefined }
+    : request;

@@ -348,6 +348,7 @@ export function createRunner(deps: {
           crashes: row.crashes,
         });
         await kindOf(row.kind).dead?.(row.ref, "crash_loop");
+        await store.bury(row.id);
       }
       for (const lane of lanes.values()) {
         for (const { tenant, key } of await store.waitingKeys(lane.name)) lane.backlog.add(tenant, key);

@@ -14,9 +14,11 @@ export type JobStore = {
   requeue(leases: Lease[]): Promise<void>;
   /**
    * At start, when the instance lock proves every running row an orphan: all are ready again, but for
-   * those whose kind has a limit of crashes and that reached it, which are dead and returned.
+   * those whose kind has a limit of crashes and that reached it. They are dead, and returned until buried.
    */
   recover(limits: Record<string, number>, now: number): Promise<{ recovered: number; dead: JobRow[] }>;
+  /** Forgets a dead job, after what it worked was ended. */
+  bury(id: string): Promise<void>;
   /** Every key with ready work, due or not. */
   waitingKeys(lane: Lane): Promise<Waiting[]>;
   /** Keys with work that fell due after `since` and until `now`, at most `limit`. */

@@ -218,6 +218,17 @@ describe("a conversation", () => {
     expect(anonymous.conversation_id).not.toBe(conversation_id);
   });
 
+  test("of strangers whose pages use the same short id stay apart; a long id, or the one answered, goes on", async () => {
+    const w = world();
+    const agent = `anonymous/${await w.anAgent({ visibility: "public" })}`;
+    const visit = async (id: string) =>
+      (await said(w, agent, chat("Hi", id), { authorization: "" })).conversation_id;
+    const first = await visit("chat-1");
+    expect(await visit("chat-1")).not.toBe(first);
+    expect(await visit(first!)).toBe(first);
+    expect(await visit("a-long-random-id-of-mine")).toBe(await visit("a-long-random-id-of-mine"));
+  });
+
   test("that two first messages open at once is one", async () => {
     const w = world();
     w.subscribe("agent.conversation.started");

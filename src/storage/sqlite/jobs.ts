@@ -83,14 +83,16 @@ function recover(
   db: Connection,
   { limits, now }: { limits: Record<string, number>; now: number },
 ): { recovered: number; dead: JobRow[] } {
-  const dead = Object.entries(limits).flatMap(([kind, limit]) =>
-    db.all<JobRow>(
+  for (const [kind, limit] of Object.entries(limits)) {
+    db.run(
       `UPDATE jobs SET state = 'dead', crashes = crashes + 1, error = 'crash_loop'
-       WHERE state = 'running' AND kind = ? AND crashes + 1 >= ? RETURNING ${COLUMNS}`,
+       WHERE state = 'running' AND kind = ? AND crashes + 1 >= ?`,
       kind,
       limit,
-    ),
-  );
+    );
+  }
+  // Those of an earlier start as well: the program may have died before it could end what they worked.
+  const dead = db.all<JobRow>(`SELECT ${COLUMNS} FROM jobs WHERE state = 'dead' ORDER BY id`);
   const recovered = db.run(
     `UPDATE jobs SET state = 'ready', crashes = crashes + 1, owner = NULL, run_at = min(run_at, ?)
      WHERE state = 'running'`,
@@ -108,6 +110,9 @@ export const jobWrites = {
   "jobs.release": (db: Connection, args: { lease: Lease; at: number; reason: string }): boolean =>
     releaseJob(db, args.lease, args.at, args.reason),
   "jobs.recover": recover,
+  "jobs.bury": (db: Connection, id: string): void => {
+    db.run("DELETE FROM jobs WHERE id = ? AND state = 'dead'", id);
+  },
   "jobs.requeue": (db: Connection, leases: Lease[]): void => {
     for (const { id, attempt } of leases) {
       db.run(
@@ -126,6 +131,7 @@ export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
   finish: (lease) => writer.submit("jobs.finish", lease),
   release: (lease, at, reason) => writer.submit("jobs.release", { lease, at, reason }),
   requeue: (leases) => writer.submit("jobs.requeue", leases),
+  bury: (id) => writer.submit("jobs.bury", id),
   recover: (limits, now) => writer.submit("jobs.recover", { limits, now }),
   // One index look-up per key instead of a scan over all that waits: half a million rows of one key cost one step.
   waitingKeys: async (lane) =>
