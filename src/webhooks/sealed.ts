@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Vault } from "../lib/vault.ts";
 import type { Authentication } from "./authentication.ts";
 
@@ -10,8 +11,21 @@ const place = (id: string, field: Field): string => `subscriptions.${field}:${id
 export const sealText = (vault: Vault, id: string, field: Field, text: string): string =>
   vault.seal(text, place(id, field));
 
+// By the sealed texts themselves, each sealed anew when it changes: an entry can never be out of date.
+const opened = new LRUCache<string, Opened>({ max: 1_000 });
+
 /** What a delivery carries besides its body, out of the sealed columns of a subscription. */
 export function openSubscription(vault: Vault, row: Sealed): Opened {
+  const key = `${row.id} ${row.secret} ${row.authentication} ${row.headers}`;
+  let known = opened.get(key);
+  if (!known) {
+    known = unseal(vault, row);
+    opened.set(key, known);
+  }
+  return known;
+}
+
+function unseal(vault: Vault, row: Sealed): Opened {
   const open = (field: "authentication" | "headers") => {
     const sealed = row[field];
     return sealed === null ? undefined : JSON.parse(vault.open(sealed, place(row.id, field)));
