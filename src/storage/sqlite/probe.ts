@@ -1,6 +1,5 @@
 import type { Connection } from "./connection.ts";
 import type { Storage } from "./storage.ts";
-import type { WriterHealth } from "./writer.ts";
 
 export const probeWrites = {
   // It must reach the disk: an operation that changes nothing would succeed on a full one.
@@ -17,11 +16,9 @@ export type Probe = {
   write(now: number): Promise<void>;
   /** Why nothing can be stored at the moment, in a word; undefined when it can. */
   fault(): string | undefined;
-  health(): WriterHealth;
 };
 
 export const sqliteProbe = ({ writer }: Storage): Probe => ({
   write: (now) => writer.submit("storage.probe", now),
   fault: () => writer.health().fault,
-  health: () => writer.health(),
 });
