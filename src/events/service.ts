@@ -1,3 +1,4 @@
+import type { JobRow } from "../jobs/job.ts";
 import type { Placement, Runner } from "../jobs/runner.ts";
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -30,7 +31,7 @@ export function createEvents({
   runner,
 }: {
   store: EventStore;
-  runner: Pick<Runner, "place">;
+  runner: Pick<Runner, "place" | "dropped">;
 }): Events {
   return {
     async plan({ workspace_id, project_id }, events, hop) {
@@ -38,26 +39,27 @@ export function createEvents({
       if (events.length === 0) return planned;
       const subscribers = await store.subscribers(project_id);
       if (subscribers.length === 0) return planned;
-      for (const event of events) {
-        const wanted = subscribers.filter((each) =>
-          each.events.some((pattern) => matches(pattern, event.kind)),
-        );
-        if (wanted.length === 0) continue;
-        const { outbox, placements } = answer(workspace_id, project_id, event, wanted, hop + 1);
-        planned.outbox.push(outbox);
-        planned.placements.push(...placements);
+      try {
+        for (const event of events) {
+          const wanted = subscribers.filter((each) =>
+            each.events.some((pattern) => matches(pattern, event.kind)),
+          );
+          if (wanted.length > 0) answer(planned, { workspace_id, project_id, event, wanted, hop: hop + 1 });
+        }
+      } catch (error) {
+        // Nobody else knows of the slots that are reserved by now; kept, they would be lost for good.
+        runner.dropped(planned.placements);
+        throw error;
       }
       return planned;
     },
   };
 
   function answer(
-    tenant: string,
-    project_id: string,
-    event: NewEvent,
-    wanted: Subscriber[],
-    hop: number,
-  ): { outbox: Outbox; placements: Placement[] } {
+    planned: PlannedEvents,
+    asked: Scope & { event: NewEvent; wanted: Subscriber[]; hop: number },
+  ): void {
+    const { workspace_id: tenant, project_id, event, wanted, hop } = asked;
     const data = event.data() as JsonObject;
     const text = JSON.stringify(data);
     const row: EventRow = {
@@ -69,7 +71,7 @@ export function createEvents({
       created_at: event.at,
     };
     const deliveries: DeliveryRow[] = [];
-    const placements: Placement[] = [];
+    const jobs: JobRow[] = [];
     for (const subscriber of wanted) {
       const refusal = refusalOf(subscriber, data, hop);
       const delivery: DeliveryRow = {
@@ -93,10 +95,12 @@ export function createEvents({
       deliveries.push(delivery);
       if (!refusal) {
         const job = { tenant, key: subscriber.id, ref: delivery.id };
-        placements.push(runner.place(DELIVERY_JOB, job, delivery));
+        const placement = runner.place(DELIVERY_JOB, job, delivery);
+        planned.placements.push(placement);
+        jobs.push(placement.row);
       }
     }
-    return { outbox: { event: row, deliveries, jobs: placements.map((each) => each.row) }, placements };
+    planned.outbox.push({ event: row, deliveries, jobs });
   }
 }
 

@@ -13,7 +13,6 @@ import { createGate } from "../../src/http/gate.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { defineJob, done } from "../../src/jobs/job.ts";
 import { createRunner } from "../../src/jobs/runner.ts";
-import { newId } from "../../src/lib/ids.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createModels } from "../../src/models/index.ts";
 import { sqliteAgents } from "../../src/storage/sqlite/agents.ts";
@@ -25,6 +24,7 @@ import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
 import { createWorkflows } from "../../src/workflows/service.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
 import { memoryStorage } from "../helpers/storage.ts";
+import { subscribe as subscribeTo } from "../helpers/subscribe.ts";
 import { chatServer } from "../models/chat-server.ts";
 
 export const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
@@ -128,14 +128,7 @@ export function world(options: { storage?: Storage; model?: "offline" | "server"
     throw new Error(`still ${(await turns.status(id))?.status}`);
   }
   /** Everybody who listens to these kinds gets a delivery. */
-  function subscribe(...kinds: string[]) {
-    storage.reader.run(
-      `INSERT INTO subscriptions (id, workspace_id, project_id, name, url, events, status, secret, created_at)
-       VALUES (?, 'w', 'p', 's', 'http://localhost/', ?, 'active', '', 0)`,
-      newId(),
-      JSON.stringify(kinds),
-    );
-  }
+  const subscribe = (...kinds: string[]) => subscribeTo(storage, ...kinds);
   const rows = (table: string) => storage.reader.all(`SELECT * FROM ${table} ORDER BY id`);
   const eventRows = () =>
     storage.reader

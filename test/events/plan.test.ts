@@ -51,6 +51,19 @@ describe("planning an event", () => {
     expect(runner.inFlight().deliveries).toBe(0);
   });
 
+  test("a plan that breaks off gives back the slots that it had reserved", async () => {
+    const { events, caller, subscribe, anEvent, runner } = await setup();
+    await subscribe({ url });
+    const broken = {
+      ...anEvent(),
+      data: () => {
+        throw new Error("no data");
+      },
+    };
+    await expect(events.plan(caller, [anEvent(), broken], 0)).rejects.toThrow("no data");
+    expect(runner.inFlight().deliveries).toBe(0);
+  });
+
   test("conditions come before the pause: what waits is what would have been sent", async () => {
     const { webhooks, events, caller, subscribe, anEvent } = await setup();
     const { id } = await subscribe({ url, conditions: { score: { gt: 5 } } });

@@ -5,7 +5,6 @@ import { createExecutions } from "../../src/executions/service.ts";
 import { createWaiters } from "../../src/executions/waiters.ts";
 import { defineJob, done } from "../../src/jobs/job.ts";
 import { createRunner } from "../../src/jobs/runner.ts";
-import { newId } from "../../src/lib/ids.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { sqliteEvents } from "../../src/storage/sqlite/events.ts";
 import { sqliteExecutions } from "../../src/storage/sqlite/executions.ts";
@@ -16,6 +15,7 @@ import type { CreateWorkflow } from "../../src/workflows/schema.ts";
 import { createWorkflows } from "../../src/workflows/service.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
 import { memoryStorage } from "../helpers/storage.ts";
+import { subscribe as subscribeTo } from "../helpers/subscribe.ts";
 import { modelOf } from "../nodes/setup.ts";
 
 export const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
@@ -80,14 +80,7 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
     throw new Error(`still ${(await store.get(id))?.state}`);
   }
   /** Everybody who listens to these kinds gets a delivery. */
-  function subscribe(...kinds: string[]) {
-    storage.reader.run(
-      `INSERT INTO subscriptions (id, workspace_id, project_id, name, url, events, status, secret, created_at)
-       VALUES (?, 'w', 'p', 's', 'http://localhost/', ?, 'active', '', 0)`,
-      newId(),
-      JSON.stringify(kinds),
-    );
-  }
+  const subscribe = (...kinds: string[]) => subscribeTo(storage, ...kinds);
   const eventRows = () =>
     storage.reader.all<{ kind: string; data: string; subject_id: string }>(
       "SELECT * FROM events ORDER BY id",
