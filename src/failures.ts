@@ -4,7 +4,7 @@ import { AppError } from "./lib/errors.ts";
 import { SettingError } from "./lib/settings.ts";
 import { VaultError } from "./lib/vault.ts";
 import { BackupError, FolderLocked } from "./storage/folder.ts";
-import { ChangedMigration, ForeignDatabase, NewerDatabase } from "./storage/sqlite/migrate.ts";
+import { ChangedMigration, ForeignDatabase, LateMigration, NewerDatabase } from "./storage/sqlite/migrate.ts";
 
 export type Failure = { code: ExitCode; message: string; hint?: string };
 
@@ -44,7 +44,7 @@ export function explain(error: unknown): Failure {
   if (error instanceof ForeignDatabase) {
     return { code: EXIT.failed, message: error.message, hint: "choose another folder with --data" };
   }
-  if (error instanceof ChangedMigration) {
+  if (error instanceof ChangedMigration || error instanceof LateMigration) {
     return {
       code: EXIT.newer,
       message: error.message,

@@ -13,7 +13,9 @@ const modules = join(root, "node_modules");
 export function install() {
   if (isInstalled()) return;
   const withBun = process.versions.bun !== undefined;
-  const [command, args] = withBun ? [process.execPath, ["install", "--frozen-lockfile"]] : npm(["ci", "--loglevel=error"]);
+  const [command, args] = withBun
+    ? [process.execPath, ["install", "--frozen-lockfile"]]
+    : npm(["ci", "--loglevel=error"]);
   console.error(withBun ? "installing: bun install --frozen-lockfile" : "installing: npm ci");
   run(command, args, "the installation failed");
   if (withBun) writeFileSync(bunMark, lockHash());

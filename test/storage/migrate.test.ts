@@ -7,6 +7,8 @@ import { Connection } from "../../src/storage/sqlite/connection.ts";
 import {
   ChangedMigration,
   ForeignDatabase,
+  LateMigration,
+  latestVersion,
   migrate,
   migrationStatus,
   NewerDatabase,
@@ -22,15 +24,24 @@ describe("migrations", () => {
     const folder = join(import.meta.dir, "../../migrations/sqlite");
     const files = readdirSync(folder).sort();
     expect(migrations.map((one) => one.name)).toEqual(files);
-    expect(migrations.map((one) => one.version)).toEqual(files.map((_, index) => index + 1));
+    expect(migrations.map((one) => one.version)).toEqual(files.map((name) => Number(name.slice(0, 4))));
     for (const one of migrations) expect(one.sql).toBe(readFileSync(join(folder, one.name), "utf8"));
   });
 
   test("are applied once, each with a record of what was applied", () => {
     const db = memory();
-    expect(migrate(db, { now: 7 })).toEqual({ from: 0, to: migrations.length });
-    expect(migrate(db, { now: 8 })).toEqual({ from: migrations.length, to: migrations.length });
+    expect(migrate(db, { now: 7 })).toEqual({ from: 0, to: latestVersion() });
+    expect(migrate(db, { now: 8 })).toEqual({ from: latestVersion(), to: latestVersion() });
     expect(migrationStatus(db)[0]).toMatchObject({ version: 1, applied_at: 7 });
+  });
+
+  test("a number that nobody took is passed over, and one that is taken later is not passed over unseen", () => {
+    const db = memory();
+    const list = [step(1, "CREATE TABLE a (x)"), step(3, "CREATE TABLE c (x)")];
+    expect(migrate(db, { now: 0, list })).toEqual({ from: 0, to: 3 });
+    expect(migrate(db, { now: 0, list })).toEqual({ from: 3, to: 3 });
+    const late = [list[0]!, step(2, "CREATE TABLE b (x)"), list[1]!];
+    expect(() => migrate(db, { now: 0, list: late })).toThrow(LateMigration);
   });
 
   test("a step that fails leaves nothing of itself and keeps the steps before it", () => {

@@ -22,6 +22,16 @@ export class ChangedMigration extends Error {
   }
 }
 
+/** A migration came into the list behind one that has been applied already: it would never be applied. */
+export class LateMigration extends Error {
+  constructor(
+    readonly migration: string,
+    readonly found: number,
+  ) {
+    super(`migration ${migration} is missing from a database that has schema ${found} already`);
+  }
+}
+
 /** The file is a database, and somebody else's. */
 export class ForeignDatabase extends Error {
   constructor() {
@@ -51,6 +61,7 @@ export function migrationStatus(db: Connection, list: Migration[] = migrations):
   return list.map(({ version, name, sql }) => {
     const record = applied.get(version);
     if (record && record.sha256 !== sha256(sql)) throw new ChangedMigration(name);
+    if (!record && version <= found) throw new LateMigration(name, found);
     return { version, name, applied_at: record?.applied_at ?? null };
   });
 }
@@ -71,9 +82,9 @@ export function migrate(
   db.raw.run("PRAGMA foreign_keys = OFF"); // a step may rebuild a table that others refer to
   applyMigrations(
     db.raw,
-    list.map(({ version, name, sql }) => ({
+    unbroken(list).map(({ version, name, sql }) => ({
       version,
-      up: [recorded(version, name, sql, options.now)],
+      up: [name === "" ? sql : recorded(version, name, sql, options.now)],
       down: "",
     })),
   );
@@ -81,6 +92,15 @@ export function migrate(
   const broken = db.raw.query("PRAGMA foreign_key_check").all();
   if (broken.length > 0) throw new Error(`migration left ${broken.length} rows that refer to nothing`);
   return { from, to: schemaVersion(db) };
+}
+
+/** The package counts up by one; a number that nobody took is a step that does nothing and has no record. */
+function unbroken(list: Migration[]): Migration[] {
+  const byVersion = new Map(list.map((one) => [one.version, one]));
+  return Array.from(
+    { length: latestVersion(list) },
+    (_, index) => byVersion.get(index + 1) ?? { version: index + 1, name: "", sql: "SELECT 1" },
+  );
 }
 
 // The package runs each text in one transaction with the version; the record rides along in it.
