@@ -63,7 +63,7 @@ export async function answer(
   }
 }
 
-function add(parts: AnswerPart[], { type, text }: AnswerPart): void {
+function add(parts: AnswerPart[], { type, text }: { type: "text" | "reasoning"; text: string }): void {
   const last = parts.at(-1);
   if (last?.type === type) last.text += text;
   else parts.push({ type, text });
@@ -79,7 +79,7 @@ export function messagesOf(system_prompt: string | null, history: MessageRow[]):
     const content = toldOf(message);
     const last = said.at(-1);
     if (message.state !== "complete" || content === "" || (!last && message.role === "assistant")) continue;
-    if (last?.role === message.role) last.content += `\n\n${content}`;
+    if (last?.role === message.role && typeof last.content === "string") last.content += `\n\n${content}`;
     else said.push({ role: message.role, content });
   }
   return system_prompt ? [{ role: "system", content: system_prompt }, ...said] : said;

@@ -1,7 +1,7 @@
 import type { Outbox } from "../events/store.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import type { Usage } from "../models/model.ts";
 
 export type ConversationRow = {
@@ -23,7 +23,15 @@ export type ConversationRow = {
   completed_at: number | null;
 };
 
-export type AnswerPart = { type: "text"; text: string } | { type: "reasoning"; text: string };
+/**
+ * What an answer is made of, in order. The results of calls stand behind all calls of their step; what
+ * follows a result is of the next step.
+ */
+export type AnswerPart =
+  | { type: "text"; text: string }
+  | { type: "reasoning"; text: string }
+  | { type: "tool_call"; id: string; name: string; args: Json }
+  | { type: "tool_result"; id: string; name: string; result: Json; is_error?: true };
 
 /** `context`: what the sender of a message tells the model beside it. */
 export type MessagePart = AnswerPart | { type: "context"; facts: JsonObject };

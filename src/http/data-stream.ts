@@ -8,7 +8,8 @@ export type StreamPart =
   | { type: "reasoning"; text: string }
   | { type: "data"; data: Json[] }
   | { type: "tool_call"; id: string; name: string; args: Json }
-  | { type: "tool_result"; id: string; result: Json }
+  | { type: "tool_result"; id: string; result: Json; is_error?: true }
+  | { type: "approval_request"; approval_id: string; tool_call_id: string; tool_name: string; args: Json }
   | { type: "finish_step"; reason: string; usage: StreamUsage }
   | { type: "finish"; reason: string; usage: StreamUsage; error?: { code: string; message: string } }
   | { type: "error"; message: string };
@@ -41,6 +42,8 @@ export function dataStreamLine(part: StreamPart): string {
       return `9:${JSON.stringify({ toolCallId: part.id, toolName: part.name, args: part.args })}\n`;
     case "tool_result":
       return `a:${JSON.stringify({ toolCallId: part.id, result: part.result })}\n`;
+    case "approval_request":
+      return `2:${JSON.stringify([part])}\n`;
     case "finish_step":
       return `e:${JSON.stringify({ finishReason: part.reason, usage: wireUsage(part.usage), isContinued: false })}\n`;
     case "finish":

@@ -1,21 +1,36 @@
 import type { Json, JsonObject } from "../lib/json.ts";
 
+/** `data`: the picture's bytes in base64; `media_type` such as image/png. */
+export type ContentPart =
+  | { type: "text"; text: string }
+  | { type: "image"; media_type: string; data: string };
+
 export type ModelMessage = {
   role: "system" | "user" | "assistant" | "tool";
-  content: string;
+  /** Pictures are for messages of the user alone. */
+  content: string | ContentPart[];
   tool_calls?: { id: string; name: string; args: Json }[];
   tool_call_id?: string;
 };
+
+/** `parameters`: JSON Schema of an object. */
+export type ModelTool = { name: string; description: string; parameters: JsonObject };
 
 export type ModelRequest = {
   /** provider/name */
   model: string;
   messages: ModelMessage[];
-  tools?: { name: string; description: string; parameters: JsonObject }[];
+  tools?: ModelTool[];
   temperature?: number;
   max_tokens?: number;
   signal: AbortSignal;
 };
+
+/** What a message says in words. */
+export const wordsIn = ({ content }: Pick<ModelMessage, "content">): string =>
+  typeof content === "string"
+    ? content
+    : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 
 export type Usage = { prompt_tokens: number; completion_tokens: number };
 

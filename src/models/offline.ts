@@ -1,4 +1,4 @@
-import type { ModelRequest, Provider } from "./model.ts";
+import { type ModelRequest, type Provider, wordsIn } from "./model.ts";
 
 const NAME = "errand";
 
@@ -16,7 +16,7 @@ export const offline: Provider = {
       if (request.signal.aborted) return;
       yield { type: "text", text: word };
     }
-    const prompt = request.messages.map((message) => message.content).join(" ");
+    const prompt = request.messages.map(wordsIn).join(" ");
     yield {
       type: "finish",
       reason: "stop",
@@ -30,7 +30,8 @@ const words = (text: string): number => text.split(/\s+/).filter((word) => word 
 const LONGEST_QUOTE = 200;
 
 function answerTo({ messages }: ModelRequest): string {
-  const asked = messages.findLast((message) => message.role === "user")?.content.trim() ?? "";
+  const last = messages.findLast((message) => message.role === "user");
+  const asked = last ? wordsIn(last).trim() : "";
   const turns = messages.filter((message) => message.role === "user").length;
   const quote = asked.length > LONGEST_QUOTE ? `${asked.slice(0, LONGEST_QUOTE)}...` : asked;
   const heard = quote === "" ? "I received an empty message." : `You said: "${quote}"`;

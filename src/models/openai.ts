@@ -3,6 +3,7 @@ import { type Egress, EgressError } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, type Json } from "../lib/json.ts";
 import {
+  type ContentPart,
   ModelError,
   type ModelErrorCode,
   type ModelMessage,
@@ -100,7 +101,7 @@ function wireRequest({ messages, tools, temperature, max_tokens }: ModelRequest,
 function wireMessage({ role, content, tool_calls, tool_call_id }: ModelMessage) {
   return {
     role,
-    content,
+    content: typeof content === "string" ? content : content.map(wirePart),
     ...(tool_call_id ? { tool_call_id } : {}),
     ...(tool_calls && tool_calls.length > 0
       ? {
@@ -113,6 +114,11 @@ function wireMessage({ role, content, tool_calls, tool_call_id }: ModelMessage) 
       : {}),
   };
 }
+
+const wirePart = (part: ContentPart) =>
+  part.type === "text"
+    ? part
+    : { type: "image_url", image_url: { url: `data:${part.media_type};base64,${part.data}` } };
 
 // What servers send is theirs: every field is looked at before it is used.
 type Delta = {

@@ -45,6 +45,25 @@ describe("a request", () => {
     expect(call.headers["authorization"]).toBeUndefined();
   });
 
+  test("carries pictures as data addresses beside the words", async () => {
+    const { server, models } = setup();
+    const picture = { type: "image" as const, media_type: "image/png", data: "iVBORw==" };
+    const content = [{ type: "text" as const, text: "What is this?" }, picture];
+    const collected = collect(models, asked({ messages: [{ role: "user", content }] }));
+    const call = await server.next();
+    call.say("A dot").finish();
+    await collected;
+    expect(call.body.messages).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What is this?" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw==" } },
+        ],
+      },
+    ]);
+  });
+
   test("carries tools, calls and their results in the server's own shape", async () => {
     const { server, models } = setup();
     const parameters = { type: "object" };
