@@ -26,6 +26,7 @@ import { unavailable } from "./lib/errors.ts";
 import { newId } from "./lib/ids.ts";
 import { type Logger, processLog } from "./lib/log.ts";
 import { openVault, proveVault } from "./lib/vault.ts";
+import { createMail } from "./mail/mail.ts";
 import { createModels } from "./models/index.ts";
 import { createServer } from "./server.ts";
 import type { FolderLock } from "./storage/folder.ts";
@@ -76,6 +77,12 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
 
   const workspaces = createWorkspaces({ store: sqliteWorkspaces(storage), clock });
   const keys = createKeys({ store: sqliteKeys(storage), workspaces, clock });
+  const mail = createMail({
+    ...config,
+    domain: new URL(config.public_url).hostname,
+    egress,
+    ownerOf: async (id) => (await workspaces.get(id)).owner_email ?? undefined,
+  });
   const events = createEvents({ store: sqliteEvents(storage), runner });
   const sender = { egress, vault, clock, version: VERSION };
   const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock });
@@ -129,6 +136,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     webhooks,
     deliveries,
     testSend,
+    mail,
     models,
     workflows,
     executions,

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { parse as parseToml, TomlError } from "smol-toml";
+import { addressIn } from "./lib/mail-address.ts";
 import {
   boolean,
   choice,
@@ -177,8 +178,16 @@ export const settings = {
   smtp_url: setting<string | undefined>({
     kind: address("an smtp:// or smtps:// address", "smtp:", "smtps:"),
     env: "ERRAND_SMTP_URL",
-    help: "Mail server for alerts, with user and password in it; this version sends none yet.",
+    help: "Mail server for alerts and the send_email node, such as smtps://user:password@mail.example.org.",
     secret: true,
+    fallback: optional,
+  }),
+  mail_from: setting<string | undefined>({
+    kind: text("an address such as errand@example.org", (value) => addressIn(value) !== undefined),
+    env: "ERRAND_MAIL_FROM",
+    flag: "mail-from",
+    help: "Address that mail comes from.",
+    usually: "the user of smtp_url, else errand@ the host of public_url",
     fallback: optional,
   }),
   secret_key: setting<string | undefined>({

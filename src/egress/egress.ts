@@ -55,6 +55,11 @@ export type Egress = {
   stream(request: EgressRequest): Promise<EgressStream>;
   /** What can be said of a URL when it is stored; names are resolved only when it is used. */
   check(url: string): Fault | undefined;
+  /**
+   * The checked address that a connection of another protocol (SMTP) may be opened to, under the same rules.
+   * Throws EgressError.
+   */
+  locate(server: { host: string; port: number; trusted?: boolean }): Promise<string>;
   close(): void;
 };
 
@@ -193,6 +198,18 @@ export function createEgress(
         const { message } = error as EgressError;
         return { field: "url", expected: "an http or https URL of a public host", received: message };
       }
+    },
+
+    async locate({ host, port, trusted = false }) {
+      const bare = host.includes(":") ? `[${host}]` : host;
+      const target = allowed(`https://${bare}:${port}/`, trusted);
+      if (target.literal) return target.host;
+      return new Promise((resolve, reject) =>
+        lookupFor(target, trusted)(target.host, { all: false }, (error, address) => {
+          if (error) reject(toEgressError(error));
+          else resolve(address as string);
+        }),
+      );
     },
 
     close() {
