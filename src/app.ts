@@ -12,7 +12,7 @@ import { forgetClaims } from "./hooks/jobs.ts";
 import { createHooks } from "./hooks/service.ts";
 import { createHookTokens } from "./hooks/tokens.ts";
 import { createAccessLog } from "./http/access-log.ts";
-import { pathOf } from "./http/context.ts";
+import { isHookPath, pathOf } from "./http/context.ts";
 import { errorResponse } from "./http/errors.ts";
 import { createGate, type Gate, type ServiceState } from "./http/gate.ts";
 import { createLimiter } from "./http/limiter.ts";
@@ -168,7 +168,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const clock = options.clock ?? systemClock;
   const log = options.log ?? processLog({ level: config.log_level, format: config.log_format, clock });
   const metrics = createMetrics();
-  let state: ServiceState = "starting";
+  let state: ServiceState = "ready";
   let gate: Gate = async (request) => notYet(request, log);
   let listening: Listening | undefined;
   let lock: FolderLock | undefined;
@@ -245,7 +245,6 @@ export function createApp(config: Config, options: AppOptions = {}): App {
         await close();
         throw error;
       }
-      state = "ready";
       const url = urlOf(config, listening);
       lock?.announce(url);
       return { url, services };
@@ -297,7 +296,7 @@ const EXIT_CRASH = 70;
 
 /** While there are no services yet, and so no gate, not even for /health. */
 function notYet({ url }: Request, log: Logger): Response {
-  const place = { request_id: newId(), hook: pathOf(url).startsWith("/webhooks/") };
+  const place = { request_id: newId(), hook: isHookPath(pathOf(url)) };
   const answer = errorResponse(unavailable("The service is starting."), place, log);
   answer.headers.set("x-request-id", place.request_id);
   return answer;

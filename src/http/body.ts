@@ -1,5 +1,6 @@
 import { AppError, invalidField } from "../lib/errors.ts";
-import type { RequestContext } from "./context.ts";
+import type { BodyKind, RequestContext } from "./context.ts";
+import { parseMultipart, parseUrlencoded } from "./form.ts";
 import type { Route } from "./routes.ts";
 
 export const MOST_DEPTH = 64;
@@ -35,20 +36,29 @@ export async function readBody(
     length === null ? await readChunks(request, limit) : await readDeclared(request, Number(length), limit);
   if (bytes.length === 0) return refuseMissing(route);
   context.bytes = bytes.length;
-  context.raw = decode(bytes);
+  context.sent = bytes;
+  context.kind = kind === "multipart" ? "form" : kind;
+  // Before its text is looked at: a file's bytes are none, and the refusal is to name the field.
+  if (kind === "multipart") {
+    context.body = await parseMultipart(bytes, headers.get("content-type")!, takesAny(route.media));
+  }
+  context.raw = kind === "text" || kind === "multipart" ? decodeAny(bytes, route) : decode(bytes);
   if (kind === "json") context.body = parseJson(bytes, context.raw);
-  else context.body = kind === "form" ? parseForm(context.raw) : context.raw;
+  else if (kind === "form") context.body = parseUrlencoded(context.raw);
+  else if (kind === "text") context.body = context.raw;
 }
 
 function refuseMissing(route: Route): void {
   if (route.takesBody) throw invalidField("", "a JSON body", "nothing", "A JSON body is required.");
 }
 
-type Kind = "json" | "form" | "text";
+type Kind = BodyKind | "multipart";
+
+const takesAny = (media: readonly string[]): boolean => media.includes("*/*");
 
 function mediaKind(header: string | null, extra: readonly string[]): Kind {
   if (header === "application/json") return "json";
-  const any = extra.includes("*/*");
+  const any = takesAny(extra);
   if (header === null) {
     if (any) return "text";
     throw unsupported("nothing", extra);
@@ -70,7 +80,8 @@ function mediaKind(header: string | null, extra: readonly string[]): Kind {
   if (!any && !extra.includes(media))
     throw unsupported(media.length < 80 ? media : "another media type", extra);
   if (media === "application/json" || media.endsWith("+json")) return "json";
-  return media === "application/x-www-form-urlencoded" ? "form" : "text";
+  if (media === "application/x-www-form-urlencoded") return "form";
+  return media === "multipart/form-data" ? "multipart" : "text";
 }
 
 function unsupported(received: string, extra: readonly string[]): AppError {
@@ -129,6 +140,10 @@ function decode(bytes: Uint8Array): string {
     throw invalidField("", "UTF-8", "bytes that are not UTF-8");
   }
 }
+
+/** Where any media type is taken, what is sent need not be text at all; its bytes are kept beside it. */
+const decodeAny = (bytes: Uint8Array, { media }: Route): string =>
+  takesAny(media) ? new TextDecoder().decode(bytes) : decode(bytes);
 
 /** Parses checked JSON text; refuses what would change on its way through storage or merging. */
 export function parseJson(bytes: Uint8Array, text: string): unknown {
@@ -197,13 +212,4 @@ function refuseOdd(value: unknown, at: string): void {
       refuseOdd((value as Record<string, unknown>)[key], at === "" ? key : `${at}.${key}`);
     }
   }
-}
-
-function parseForm(text: string): Record<string, string> {
-  const form: Record<string, string> = {};
-  for (const [name, value] of new URLSearchParams(text)) {
-    if (name === "__proto__") throw invalidField("", "no field of that name", "__proto__");
-    form[name] = value;
-  }
-  return form;
 }

@@ -6,6 +6,9 @@ export type Caller = { key_id: string; workspace_id: string; project_id: string 
 
 export type AnyServer = Server<unknown>;
 
+/** `form`: fields by name, urlencoded or multipart. */
+export type BodyKind = "json" | "form" | "text";
+
 /** What the gate learned about a request before any handler ran. */
 export class RequestContext {
   /** The address's route; undefined where none matched. */
@@ -15,8 +18,12 @@ export class RequestContext {
   caller: Caller | undefined;
   /** The parsed body; undefined where none was sent. */
   body: unknown;
-  /** The body's text exactly as sent (its UTF-8 bytes are the sent bytes); "" where none was sent. */
+  /** The body's text; its UTF-8 bytes are the sent bytes, unless a route of any media type took others. */
   raw = "";
+  /** What the body is by its media type; undefined where none was sent. */
+  kind: BodyKind | undefined;
+  /** The body's bytes exactly as sent: what a signature was made over. Undefined where none was sent. */
+  sent: Uint8Array | undefined;
   /** Bytes of the body. */
   bytes = 0;
   /** What every answer carries, whoever makes it. */
@@ -69,6 +76,9 @@ export function queryOf(url: string): string {
   const start = url.indexOf("?", url.indexOf("/", 8));
   return start === -1 ? "" : url.slice(start + 1);
 }
+
+/** Whether errors of a path are worded for senders of webhooks, known before it is known what stands there. */
+export const isHookPath = (path: string): boolean => path.startsWith("/webhooks/") || path === "/webhooks";
 
 const contexts = new WeakMap<Request, RequestContext>();
 

@@ -5,13 +5,13 @@ import type { AccessLog } from "./access-log.ts";
 import { type Authenticate, bearerToken } from "./authorization.ts";
 import { readBody } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
-import { type AnyServer, pathOf, RequestContext, remember } from "./context.ts";
+import { type AnyServer, isHookPath, pathOf, RequestContext, remember } from "./context.ts";
 import { errorResponse } from "./errors.ts";
 import { type Limiter, limitHeaders, type Verdict } from "./limiter.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Match, type Routable, type Route, Router, routesOf } from "./routes.ts";
 
-export type ServiceState = "starting" | "ready" | "draining";
+export type ServiceState = "ready" | "draining";
 
 export type GateDeps = {
   app: Routable & { fetch(request: Request): Response | Promise<Response> };
@@ -66,12 +66,13 @@ export function createGate(deps: GateDeps): Gate {
 
   async function admit(request: Request, context: RequestContext): Promise<Response> {
     const { method, headers } = request;
-    checkHost(headers.get("host"));
     const path = pathOf(request.url);
+    context.hook = isHookPath(path);
+    checkHost(headers.get("host"));
     checkPath(path);
     const { route, allow, hook } = routeOf(router, method, path);
     context.route = route;
-    context.hook = hook;
+    context.hook ||= hook;
     if (!route?.exempt) refuseUnlessReady(state());
 
     const limits = countRequest(context, route);
@@ -99,7 +100,7 @@ export function createGate(deps: GateDeps): Gate {
     return app.fetch(request);
   }
 
-  // The app knows GET alone; the answer is the same without its body.
+  // The app knows GET alone; the answer is the same, its length included, without its body.
   async function asHead(request: Request, context: RequestContext): Promise<Response> {
     const twin = new Request(request.url, {
       method: "GET",
@@ -108,8 +109,15 @@ export function createGate(deps: GateDeps): Gate {
     });
     remember(twin, context);
     const answer = await app.fetch(twin);
-    void answer.body?.cancel().catch(() => {});
-    return new Response(null, { status: answer.status, headers: answer.headers });
+    const { status } = answer;
+    const headers = new Headers(answer.headers);
+    if (headers.get("content-type")?.startsWith("text/event-stream")) {
+      // Its length is not known before its end; a stream with nothing in it says as much.
+      void answer.body?.cancel().catch(() => {});
+      return new Response(new ReadableStream({ start: (stream) => stream.close() }), { status, headers });
+    }
+    if (answer.body) headers.set("content-length", String((await answer.arrayBuffer()).byteLength));
+    return new Response(null, { status, headers });
   }
 
   return async (request, server) => {
@@ -171,7 +179,6 @@ function routeOf(router: Router, method: string, path: string): Match {
 }
 
 function refuseUnlessReady(state: ServiceState): void {
-  if (state === "starting") throw unavailable("The service is starting.", 1);
   if (state === "draining") throw unavailable("The service is shutting down.", 5);
 }
 

@@ -70,6 +70,71 @@ describe("media types", () => {
     const untyped = await raw(`${head("/hooks/any/p/trigger", "Content-Length: 2\r\n")}{}`);
     expect(JSON.parse(untyped.body)).toMatchObject({ body: "{}" });
   });
+
+  test("a name given twice in a form has a list", async () => {
+    const form = { "content-type": "application/x-www-form-urlencoded" };
+    expect(await (await post("/hooks/form", "a=1&b=&a=2&a=3", form)).json()).toEqual({
+      body: { a: ["1", "2", "3"], b: "" },
+    });
+    expect((await post("/hooks/form", "a=1&__proto__=2", form)).status).toBe(400);
+  });
+
+  test("multipart arrives as its fields, where the route takes it", async () => {
+    const form = new FormData();
+    form.append("a", "é");
+    form.append("b", "1");
+    form.append("b", "2");
+    const send = (path: string) => ask(path, { method: "POST", body: form, headers: KEY });
+    expect(await (await send("/hooks/form")).json()).toEqual({ body: { a: "é", b: ["1", "2"] } });
+    expect((await send("/things")).status).toBe(415);
+  });
+
+  test("a file in a form is refused, and told of where any media type is taken", async () => {
+    const form = new FormData();
+    form.append("picture", new File([new Uint8Array([0xff, 0xd8])], "p.jpg", { type: "image/jpeg" }));
+    const send = (path: string) => ask(path, { method: "POST", body: form, headers: KEY });
+    const refused = await send("/hooks/form");
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { details: { field: "picture", expected: "a text field", received: "a file" } } },
+    ]);
+    expect(await (await send("/hooks/any/p/trigger")).json()).toMatchObject({
+      body: { picture: { filename: "p.jpg", type: "image/jpeg", size: 2 } },
+    });
+  });
+
+  test("a body that is not the multipart it says is 400", async () => {
+    for (const type of [
+      "multipart/form-data",
+      "multipart/form-data; boundary=",
+      "multipart/form-data; boundary=x",
+      'multipart/form-data; boundary="',
+    ]) {
+      expect((await post("/hooks/form", "--y\r\nhello", { "content-type": type })).status).toBe(400);
+    }
+  });
+
+  test("bytes that are no text are taken where any media type is, and kept as they are", async () => {
+    const answer = await post("/hooks/any/p/trigger", new Uint8Array([0x61, 0xff, 0x00]), {
+      "content-type": "application/octet-stream",
+    });
+    expect(await answer.json()).toMatchObject({ sent: [0x61, 0xff, 0x00] });
+    const text = await post("/hooks/text", new Uint8Array([0xff]), { "content-type": "text/plain" });
+    expect(text.status).toBe(400);
+  });
+
+  test("a form of a hundred thousand names is read in a moment", async () => {
+    const other = setup({ maxBodyBytes: 2 * 1024 * 1024 });
+    try {
+      const body = Array.from({ length: 100_000 }, (_, i) => `n${i}=`).join("&");
+      const begun = performance.now();
+      const form = { "content-type": "application/x-www-form-urlencoded" };
+      expect((await other.post("/hooks/form", body, form)).status).toBe(200);
+      expect(performance.now() - begun).toBeLessThan(1_000);
+    } finally {
+      await other.close();
+    }
+  });
 });
 
 describe("sizes", () => {

@@ -146,8 +146,10 @@ describe("methods", () => {
     }
   });
 
-  test("HEAD answers as GET does, without a body", async () => {
+  test("HEAD answers as GET does, its length included, without a body", async () => {
     const answer = await raw(line("/things/1", undefined, "HEAD"));
+    const whole = await (await ask("/things/1", { headers: KEY })).text();
+    expect(answer.head).toContain(`content-length: ${whole.length}`);
     expect([answer.status, answer.body]).toEqual([200, ""]);
     expect((await ask("/things/1", { method: "HEAD" })).status).toBe(401);
     expect((await ask("/nowhere", { method: "HEAD" })).status).toBe(404);
@@ -300,17 +302,33 @@ describe("answers", () => {
   });
 });
 
+describe("the webhooks' own address space", () => {
+  test("says success false in every error, whatever stopped the request", async () => {
+    const failures = [
+      await raw(line("/webhooks/nowhere")),
+      await raw(line("/webhooks/agents/1", "Host: x\r\n", "POST")),
+      await raw(line("/webhooks/a%2fb")),
+      await raw(line("/webhooks")),
+    ].map(({ status, body }) => [status, JSON.parse(body).success]);
+    expect(failures).toEqual([
+      [404, false],
+      [400, false],
+      [400, false],
+      [404, false],
+    ]);
+    expect((await failure(await ask("/nowhere"))).success).toBeUndefined();
+  });
+});
+
 describe("states", () => {
-  test("while starting and draining all but health is 503 with Retry-After", async () => {
+  test("while draining all but health is 503 with Retry-After", async () => {
     const other = setup();
     try {
-      for (const state of ["starting", "draining"] as const) {
-        other.setState(state);
-        const answer = await other.ask("/things/1", { headers: KEY });
-        expect([answer.status, (await failure(answer)).error.code]).toEqual([503, "UNAVAILABLE"]);
-        expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-        expect((await other.ask("/health")).status).toBe(200);
-      }
+      other.setState("draining");
+      const answer = await other.ask("/things/1", { headers: KEY });
+      expect([answer.status, (await failure(answer)).error.code]).toEqual([503, "UNAVAILABLE"]);
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect((await other.ask("/health")).status).toBe(200);
     } finally {
       await other.close();
     }

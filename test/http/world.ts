@@ -52,15 +52,23 @@ const hooks = () =>
       body: Thing,
     })
     .get("/conflict", () => refuse(), { policy: "hook" })
-    .all(
-      "/any/:path/trigger",
-      ({ request, body }) => ({ method: request.method, body, raw: contextOf(request).raw }),
-      { policy: "hook", detail: { "x-media": ["*/*"], "x-secret-path": true } as object },
-    )
+    .all("/any/:path/trigger", ({ request, body }) => anything(request, body), {
+      policy: "hook",
+      detail: { "x-media": ["*/*"], "x-secret-path": true } as object,
+    })
     .post("/form", ({ body }) => ({ body }), {
       policy: "hook",
-      detail: { "x-media": ["application/x-www-form-urlencoded"] } as object,
+      detail: { "x-media": ["application/x-www-form-urlencoded", "multipart/form-data"] } as object,
+    })
+    .post("/text", ({ body }) => ({ body }), {
+      policy: "hook",
+      detail: { "x-media": ["text/plain"] } as object,
     });
+
+function anything(request: Request, body: unknown) {
+  const { raw, sent } = contextOf(request);
+  return { method: request.method, body, raw, sent: [...(sent ?? [])] };
+}
 
 function broken(): never {
   throw new Error("a secret path: /etc/errand; Bearer erk_abcdefgh12345678");

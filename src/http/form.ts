@@ -1,0 +1,50 @@
+import { invalidField } from "../lib/errors.ts";
+
+/** What a form says: a name given several times has a list, a file is told of and not kept. */
+export type FormValue = string | string[] | FormFile | (string | FormFile)[];
+export type FormFile = { filename: string; type: string; size: number };
+
+/** The fields of an urlencoded body. */
+export const parseUrlencoded = (text: string): Record<string, FormValue> =>
+  gather(new URLSearchParams(text), refuseFile);
+
+/**
+ * The fields of a multipart body. A file is refused, or with `files` told of by name, type and size: its
+ * bytes are nothing that a field could hold.
+ */
+export async function parseMultipart(
+  bytes: Uint8Array,
+  type: string,
+  files: boolean,
+): Promise<Record<string, FormValue>> {
+  const form = await new Response(new Blob([bytes as Uint8Array<ArrayBuffer>]), {
+    headers: { "content-type": type },
+  })
+    .formData()
+    .catch(() => Promise.reject(invalidField("", "multipart/form-data", "another form")));
+  return gather(form, files ? toldFile : refuseFile);
+}
+
+const toldFile = (_: string, { name, type, size }: File): FormFile => ({ filename: name, type, size });
+
+function refuseFile(name: string): never {
+  throw invalidField(name, "a text field", "a file");
+}
+
+function gather(
+  fields: Iterable<[string, string | File]>,
+  file: (name: string, file: File) => FormFile,
+): Record<string, FormValue> {
+  // A Map: a plain object takes quadratic time where a hostile form brings a hundred thousand names.
+  const gathered = new Map<string, (string | FormFile)[]>();
+  for (const [name, value] of fields) {
+    if (name === "__proto__") throw invalidField("", "no field of that name", "__proto__");
+    const values = gathered.get(name);
+    const told = typeof value === "string" ? value : file(name, value);
+    if (values) values.push(told);
+    else gathered.set(name, [told]);
+  }
+  return Object.fromEntries(
+    [...gathered].map(([name, values]) => [name, values.length === 1 ? values[0]! : values]),
+  ) as Record<string, FormValue>;
+}
