@@ -1,4 +1,4 @@
-import type { StreamPart } from "../http/data-stream.ts";
+import type { StreamPart } from "../http/part-log.ts";
 import { ModelError, type ModelMessage, type Models, type Usage } from "../models/model.ts";
 import type { AnswerPart, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
 import { textOf } from "./events.ts";

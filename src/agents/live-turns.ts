@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { PartLog } from "../http/data-stream.ts";
+import type { PartLog } from "../http/part-log.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** A turn under way or just ended: what readers follow, and which conversation it belongs to. */

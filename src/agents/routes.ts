@@ -3,7 +3,7 @@ import Type from "typebox";
 import { hopOf } from "../hooks/idempotency.ts";
 import { created, noContent } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
-import { dataStreamResponse } from "../http/data-stream.ts";
+import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import { json } from "../lib/schema.ts";
@@ -12,6 +12,7 @@ import type { LiveTurn } from "./live-turns.ts";
 import { CreateAgent, InWorkspace, ListAgents, Paging, UpdateAgent } from "./schema.ts";
 import type { Agents } from "./service.ts";
 import { readStreamBody } from "./stream-body.ts";
+import { protocolOf, StreamQuery } from "./stream-protocol.ts";
 import type { Turns } from "./turns.ts";
 
 const tags = ["agents"];
@@ -44,9 +45,18 @@ export const agentRoutes = ({
     })
     .post(
       "/anonymous/:id/stream",
-      async ({ params, body, request }) =>
-        streamed(request, await turns.talkAnonymously(params.id, readStreamBody(body), asked(request))),
-      { policy: "anonymous", body: StreamBody, detail: { summary: "Talk to a public agent", tags } },
+      async ({ params, query, body, request }) =>
+        streamed(
+          request,
+          protocolOf(request, query, body),
+          await turns.talkAnonymously(params.id, readStreamBody(body), asked(request)),
+        ),
+      {
+        policy: "anonymous",
+        query: StreamQuery,
+        body: StreamBody,
+        detail: { summary: "Talk to a public agent", tags },
+      },
     )
     .get(
       "/",
@@ -86,10 +96,15 @@ export const agentRoutes = ({
     )
     .post(
       "/:id/stream",
-      async ({ caller, params, body, request }) =>
-        streamed(request, await turns.talk(caller, params.id, readStreamBody(body), asked(request))),
+      async ({ caller, params, query, body, request }) =>
+        streamed(
+          request,
+          protocolOf(request, query, body),
+          await turns.talk(caller, params.id, readStreamBody(body), asked(request)),
+        ),
       {
         policy: "key",
+        query: StreamQuery,
         body: StreamBody,
         detail: { summary: "Talk to an agent; the reply is streamed", tags },
       },
@@ -112,7 +127,7 @@ const asked = (request: Request) => ({
   hop: hopOf(request.headers),
 });
 
-function streamed(request: Request, { conversation_id, log }: LiveTurn): Response {
+function streamed(request: Request, protocol: StreamProtocol, { conversation_id, log }: LiveTurn): Response {
   contextOf(request).keepOpen();
-  return dataStreamResponse(log, { "x-conversation-id": conversation_id });
+  return streamResponse(log, protocol, { "x-conversation-id": conversation_id });
 }

@@ -2,7 +2,7 @@ import { withOutbox, withPlacements } from "../events/outbox.ts";
 import type { Events } from "../events/service.ts";
 import type { StartAnswer } from "../executions/service.ts";
 import type { EnqueueRequest } from "../hooks/service.ts";
-import { LivePartLog } from "../http/data-stream.ts";
+import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";

@@ -1,12 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  dataStreamLine,
-  dataStreamResponse,
-  LivePartLog,
-  type StreamPart,
-} from "../../src/http/data-stream.ts";
-import { settled, TestClock } from "../helpers/clock.ts";
+import { dataStreamLine } from "../../src/http/data-stream.ts";
+import type { StreamPart } from "../../src/http/part-log.ts";
 import { readDataStream } from "./read-data-stream.ts";
 
 const usage = { prompt_tokens: 3, completion_tokens: 4 };
@@ -34,6 +29,14 @@ describe("a line", () => {
     [
       { type: "finish", reason: "error", usage, error: { code: "X", message: "no" } },
       'd:{"finishReason":"error","usage":{"promptTokens":3,"completionTokens":4},"error":{"code":"X","message":"no"}}',
+    ],
+    [
+      { type: "tool_call", id: "c", name: "sum", args: "x" },
+      '9:{"toolCallId":"c","toolName":"sum","args":{"input":"x"}}',
+    ],
+    [
+      { type: "finish", reason: "stopped", usage },
+      'd:{"finishReason":"other","usage":{"promptTokens":3,"completionTokens":4}}',
     ],
   ])("for %j is %s", (part, line) => {
     expect(dataStreamLine(part)).toBe(`${line}\n`);
@@ -70,103 +73,5 @@ describe("a line", () => {
         expect(readDataStream(parts.map(dataStreamLine).join(""))).toEqual(parts);
       }),
     );
-  });
-});
-
-describe("a response", () => {
-  function setup(...parts: StreamPart[]) {
-    const clock = new TestClock();
-    const log = new LivePartLog(clock);
-    log.append(...parts);
-    const read = (response = dataStreamResponse(log)) => {
-      const reader = response.body!.getReader();
-      return {
-        next: async () => {
-          const { value, done } = await reader.read();
-          return done ? undefined : new TextDecoder().decode(value);
-        },
-        leave: () => reader.cancel(),
-      };
-    };
-    return { clock, log, read };
-  }
-  const say = (text: string): StreamPart => ({ type: "text", text });
-
-  test("says in its headers what it is and keeps proxies from holding it back", () => {
-    const { headers } = dataStreamResponse(setup().log, { "x-conversation-id": "c1" });
-    expect(Object.fromEntries(headers)).toEqual({
-      "content-type": "text/plain; charset=utf-8",
-      "x-service-ai-data-stream": "v1",
-      "x-vercel-ai-data-stream": "v1",
-      "cache-control": "no-cache",
-      "x-accel-buffering": "no",
-      "x-conversation-id": "c1",
-    });
-  });
-
-  test("gives what there is at once, then what comes, and ends with the log", async () => {
-    const { log, read } = setup(say("a"), say("b"));
-    const reader = read();
-    expect(await reader.next()).toBe('0:"a"\n0:"b"\n');
-    const later = reader.next();
-    log.append(say("c"));
-    expect(await later).toBe('0:"c"\n');
-    const end = reader.next();
-    log.close();
-    expect(await end).toBeUndefined();
-  });
-
-  test("sends an empty line after ten seconds of silence, and again", async () => {
-    const { clock, log, read } = setup();
-    const reader = read();
-    for (let n = 0; n < 3; n++) {
-      const beat = reader.next();
-      await settled();
-      await clock.advance(10_000);
-      expect(await beat).toBe("\n");
-    }
-    log.append(say("a"));
-    expect(await reader.next()).toBe('0:"a"\n');
-  });
-
-  test("read a second time begins anew, at its own pace", async () => {
-    const { log, read } = setup(say("a"));
-    const first = read();
-    await first.next();
-    log.append(say("b"));
-    const second = read();
-    expect(await second.next()).toBe('0:"a"\n0:"b"\n');
-    expect(await first.next()).toBe('0:"b"\n');
-    log.close();
-    const third = read();
-    expect(await third.next()).toBe('0:"a"\n0:"b"\n');
-    expect(await third.next()).toBeUndefined();
-  });
-
-  test("that nobody reads on leaves the log and the other readers alone", async () => {
-    const { clock, log, read } = setup();
-    const gone = read();
-    const stays = read();
-    const waiting = [gone.next(), stays.next()];
-    await settled();
-    await gone.leave();
-    log.append(say("a"));
-    expect(await Promise.all(waiting)).toEqual([undefined, '0:"a"\n']);
-    await clock.advance(30_000);
-    log.append(say("b"));
-    expect(await stays.next()).toBe('0:"b"\n');
-  });
-
-  test("of a long answer is handed over in pieces, and only as they are taken", async () => {
-    const piece = "x".repeat(1_000);
-    const { log, read } = setup(...Array.from({ length: 100 }, () => say(piece)));
-    log.close();
-    const reader = read();
-    const sizes: number[] = [];
-    for (let chunk = await reader.next(); chunk !== undefined; chunk = await reader.next()) {
-      sizes.push(chunk.length);
-    }
-    expect(sizes.length).toBeGreaterThan(5);
-    expect(Math.max(...sizes)).toBeLessThan(18_000);
   });
 });

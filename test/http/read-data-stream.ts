@@ -1,4 +1,4 @@
-import type { StreamPart } from "../../src/http/data-stream.ts";
+import type { StreamPart } from "../../src/http/part-log.ts";
 
 /**
  * Reads a v1 stream as the strictest of its clients do: one known code, a colon, JSON of the code's own

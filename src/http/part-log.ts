@@ -1,0 +1,68 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Json } from "../lib/json.ts";
+
+/** What a message stream is made of (interface 4.2), as its producer says it. */
+export type StreamPart =
+  | { type: "start_step"; message_id: string }
+  | { type: "text"; text: string }
+  | { type: "reasoning"; text: string }
+  | { type: "data"; data: Json[] }
+  | { type: "tool_call"; id: string; name: string; args: Json }
+  | { type: "tool_result"; id: string; result: Json; is_error?: true }
+  | { type: "approval_request"; approval_id: string; tool_call_id: string; tool_name: string; args: Json }
+  | { type: "finish_step"; reason: string; usage: StreamUsage }
+  /** `reason`: why the model stopped, or `error`, or `stopped` where somebody asked for the end. */
+  | { type: "finish"; reason: string; usage: StreamUsage; error?: { code: string; message: string } }
+  | { type: "error"; message: string };
+
+export type StreamUsage = { prompt_tokens: number; completion_tokens: number };
+
+/** A list of parts that grows until it is done; readers follow it with a cursor of their own. */
+export type PartLog = {
+  readonly parts: readonly StreamPart[];
+  readonly done: boolean;
+  /** Resolves true when there is more or it is done, false after `ms` of nothing. */
+  changed(ms: number): Promise<boolean>;
+};
+
+/** A log that its one producer appends to. */
+export class LivePartLog implements PartLog {
+  readonly parts: StreamPart[] = [];
+  done = false;
+  readonly #clock: Clock;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  append(...parts: StreamPart[]): void {
+    this.parts.push(...parts);
+    this.#wake();
+  }
+
+  close(): void {
+    this.done = true;
+    this.#wake();
+  }
+
+  changed(ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        cancel();
+        resolve(true);
+      };
+      const cancel = this.#clock.after(ms, () => {
+        this.#waiting.delete(wake);
+        resolve(false);
+      });
+      this.#waiting.add(wake);
+    });
+  }
+
+  #wake(): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const wake of waiting) wake();
+  }
+}
