@@ -107,6 +107,16 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
     async () => (await ofWebhooks()).webhookLogs,
   ),
   leaf("stats <id>", "Show its figures", record, async () => (await ofWebhooks()).webhookStats),
+  leaf("secret <id>", "Show its signing secret", record, async () => (await ofWebhooks()).showSecret),
+  leaf(
+    "rotate-secret <id>",
+    "Issue a new signing secret; the old one signs beside it for a while",
+    [
+      ...record,
+      option("--overlap-seconds <seconds>", "How long the old secret still signs (default: a day)"),
+    ],
+    async () => (await ofWebhooks()).rotateSecret,
+  ),
   leaf(
     "pause <id>",
     "Send it nothing until it is resumed",

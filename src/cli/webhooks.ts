@@ -3,7 +3,7 @@ import type { Static, TSchema } from "typebox";
 import { describe, invalid } from "../lib/errors.ts";
 import { isObject } from "../lib/json.ts";
 import type { Schema } from "../lib/schema.ts";
-import { CreateWebhook, ListLogs, TestWebhook, UpdateWebhook } from "../webhooks/schema.ts";
+import { CreateWebhook, ListLogs, RotateSecret, TestWebhook, UpdateWebhook } from "../webhooks/schema.ts";
 import { type Call, callerOf, callersOf, reaching, text, withServices } from "./command.ts";
 import { EXIT, ExitError, usageError } from "./exit.ts";
 import { putJson, putList, putRecord } from "./output.ts";
@@ -61,6 +61,30 @@ export const deleteWebhook = (call: Call) =>
   withServices(call, async (services) => {
     await reaching(call, services, (caller) => services.webhooks.remove(caller, call.args[0]!));
     call.output.words(`deleted ${call.args[0]}\n`);
+  });
+
+export const showSecret = (call: Call) =>
+  withServices(call, async (services) =>
+    putRecord(
+      call,
+      await reaching(call, services, (caller) => services.webhooks.secret(caller, call.args[0]!)),
+    ),
+  );
+
+export const rotateSecret = (call: Call) =>
+  withServices(call, async (services) => {
+    const { overlapSeconds } = call.flags;
+    const request = checked(
+      RotateSecret,
+      overlapSeconds === undefined ? {} : { overlap_seconds: overlapSeconds },
+    );
+    putRecord(
+      call,
+      await reaching(call, services, (caller) =>
+        services.webhooks.rotateSecret(caller, call.args[0]!, request),
+      ),
+    );
+    call.output.words("Give the new secret to the receiver before the old one ends.\n");
   });
 
 export const pauseWebhook = (call: Call) =>

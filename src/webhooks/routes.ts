@@ -3,7 +3,7 @@ import { accepted, created, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import type { Deliveries } from "./deliveries.ts";
-import { CreateWebhook, ListLogs, ListWebhooks, TestWebhook, UpdateWebhook } from "./schema.ts";
+import { CreateWebhook, ListLogs, ListWebhooks, RotateSecret, TestWebhook, UpdateWebhook } from "./schema.ts";
 import type { Webhooks } from "./service.ts";
 import type { TestSend } from "./test-send.ts";
 
@@ -47,6 +47,14 @@ export const webhookRoutes = ({
       "/webhooks/:id/secret",
       ({ caller, params }) => webhooks.secret(caller, params.id),
       about("Show the signing secret"),
+    )
+    .post(
+      "/webhooks/:id/secret/rotate",
+      ({ caller, params, query }) => webhooks.rotateSecret(caller, params.id, query),
+      {
+        ...about("Issue a new signing secret; the old one signs beside it for overlap_seconds"),
+        query: RotateSecret,
+      },
     )
     .post(
       "/webhooks/:id/pause",

@@ -84,6 +84,21 @@ export const UpdateWebhook = json(
 );
 export type UpdateWebhook = Static<typeof UpdateWebhook.schema>;
 
+const LONGEST_OVERLAP_SECONDS = 7 * 86_400;
+export const USUAL_OVERLAP_SECONDS = 86_400;
+
+export const RotateSecret = query(
+  Type.Object({
+    overlap_seconds: Type.Integer({
+      minimum: 0,
+      maximum: LONGEST_OVERLAP_SECONDS,
+      default: USUAL_OVERLAP_SECONDS,
+      description: "How long the old secret still signs beside the new one.",
+    }),
+  }),
+);
+export type RotateSecret = Static<typeof RotateSecret.schema>;
+
 export const TestWebhook = json(
   Type.Object(
     {

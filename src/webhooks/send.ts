@@ -33,16 +33,21 @@ const EXCERPT_BYTES = 2 * 1_024;
 /** All headers of an attempt, the subscription's own first: none of them can displace ours. */
 export function deliveryHeaders(
   { vault, clock, version }: Pick<Sender, "vault" | "clock" | "version">,
-  target: Pick<DeliveryTarget, "id" | "secret" | "authentication" | "headers">,
+  target: Pick<
+    DeliveryTarget,
+    "id" | "secret" | "previous_secret" | "previous_secret_until" | "authentication" | "headers"
+  >,
   { id, body, attempt, hop }: Outgoing,
 ): Record<string, string> {
-  const { secret, authentication, headers } = openSubscription(vault, target);
+  const { secret, previous_secret, authentication, headers } = openSubscription(vault, target);
+  const at = clock.now();
+  const overlaps = previous_secret !== undefined && (target.previous_secret_until ?? 0) > at;
   return {
     ...headers,
     ...authenticationHeaders(authentication),
     "Content-Type": "application/json",
     "User-Agent": `Errand/${version}`,
-    ...signatureHeaders(secret, { id, at: clock.now(), body }),
+    ...signatureHeaders(secret, { id, at, body }, overlaps ? previous_secret : undefined),
     "X-Service-Attempt": String(attempt),
     "X-Service-Hop": String(hop),
   };

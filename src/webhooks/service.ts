@@ -7,13 +7,27 @@ import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Vault } from "../lib/vault.ts";
 import { publicAuthentication } from "./authentication.ts";
-import { type CreateWebhook, type ListWebhooks, type UpdateWebhook, webhookFaults } from "./schema.ts";
-import { openSecret, openSubscription, sealText } from "./sealed.ts";
+import {
+  type CreateWebhook,
+  type ListWebhooks,
+  type RotateSecret,
+  type UpdateWebhook,
+  USUAL_OVERLAP_SECONDS,
+  webhookFaults,
+} from "./schema.ts";
+import { openSubscription, sealText } from "./sealed.ts";
 import { newSecret } from "./signature.ts";
 import type { SubscriptionPatch, SubscriptionRow, SubscriptionStore } from "./store.ts";
 
 /** Interface 2.5 and design 3; secrets are write-only, `headers` are told by name. */
 export type Webhook = ReturnType<ReturnType<typeof presenter>>;
+
+/** What a receiver verifies with; the previous secret signs as well until its time, then it is null. */
+export type WebhookSecret = {
+  secret: string;
+  previous_secret: string | null;
+  previous_secret_until: string | null;
+};
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
@@ -40,6 +54,17 @@ export function createWebhooks(deps: {
     return present(row);
   }
 
+  function presentSecret(row: SubscriptionRow): WebhookSecret {
+    const { secret, previous_secret } = openSubscription(vault, row);
+    const until = row.previous_secret_until ?? 0;
+    const overlaps = previous_secret !== undefined && until > clock.now();
+    return {
+      secret,
+      previous_secret: overlaps ? previous_secret : null,
+      previous_secret_until: overlaps ? iso(until) : null,
+    };
+  }
+
   function check(body: UpdateWebhook): void {
     const url = body.url === undefined ? undefined : egress.check(body.url);
     const faults: Fault[] = [...(url ? [url] : []), ...webhookFaults(body)];
@@ -64,6 +89,8 @@ export function createWebhooks(deps: {
         status: "active",
         status_reason: null,
         secret: sealText(vault, id, "secret", secret),
+        previous_secret: null,
+        previous_secret_until: null,
         authentication: null,
         headers: null,
         retry_policy: null,
@@ -103,8 +130,28 @@ export function createWebhooks(deps: {
       if (!(await store.remove(id))) throw notFound("webhook", id);
     },
 
-    async secret(caller: Caller, id: string): Promise<{ secret: string }> {
-      return { secret: openSecret(vault, await inScope(caller, id)) };
+    async secret(caller: Caller, id: string): Promise<WebhookSecret> {
+      return presentSecret(await inScope(caller, id));
+    },
+
+    /**
+     * A new secret signs from the next attempt on; the old one signs beside it for `overlap_seconds`, so that
+     * receivers have that long to learn the new one. 0 ends the old one at once.
+     */
+    async rotateSecret(
+      caller: Caller,
+      id: string,
+      { overlap_seconds }: Partial<RotateSecret> = {},
+    ): Promise<WebhookSecret> {
+      await inScope(caller, id);
+      const at = clock.now();
+      const row = await store.rotate(id, {
+        secret: sealText(vault, id, "secret", newSecret()),
+        previous_until: at + (overlap_seconds ?? USUAL_OVERLAP_SECONDS) * 1_000,
+        at,
+      });
+      if (!row) throw notFound("webhook", id);
+      return presentSecret(row);
     },
 
     /** Events go on being recorded for it, and nothing is sent. */

@@ -13,17 +13,28 @@ export const newSecret = (): string => PREFIX + randomBytes(SECRET_BYTES).toStri
  * - `X-Service-Signature` (interface 5.3): keyed with the secret as it is shown, over the body.
  * - Standard Webhooks 1.0: keyed with the bytes behind `whsec_`, over `id.timestamp.body`. `id` is the
  *   event's, the same on every attempt; the timestamp is the attempt's, in seconds.
+ *
+ * While a rotation overlaps, `previous` signs as well: in `X-Service-Signature-2`, and as the second of the
+ * signatures that Standard Webhooks lists, so that a receiver that knows either secret finds its own.
  */
 export function signatureHeaders(
   secret: string,
   { id, at, body }: { id: string; at: number; body: string },
+  previous?: string,
 ): Record<string, string> {
   const timestamp = String(Math.floor(at / 1_000));
-  return {
+  const head = `${id}.${timestamp}.`;
+  const headers = {
     "X-Service-Signature": serviceSignature(secret, body),
     "webhook-id": id,
     "webhook-timestamp": timestamp,
-    "webhook-signature": `v1,${standardMac(secret, `${id}.${timestamp}.`, body)}`,
+    "webhook-signature": `v1,${standardMac(secret, head, body)}`,
+  };
+  if (previous === undefined) return headers;
+  return {
+    ...headers,
+    "X-Service-Signature-2": serviceSignature(previous, body),
+    "webhook-signature": `${headers["webhook-signature"]} v1,${standardMac(previous, head, body)}`,
   };
 }
 
@@ -38,8 +49,9 @@ const standardMac = (secret: string, head: string, body: string | Uint8Array): s
     .digest("base64");
 
 /**
- * What a receiver does: true when every signature that is present is right and at least one is.
- * `headers` by lowercase name; `now` in epoch milliseconds.
+ * What a receiver does: true when every form of signature that is present is right and at least one is.
+ * `secret` may be either of the two that sign during a rotation. `headers` by lowercase name; `now` in epoch
+ * milliseconds.
  */
 export function verifyDelivery(
   secret: string,
@@ -48,8 +60,12 @@ export function verifyDelivery(
   now: number,
 ): boolean {
   const service = headers["x-service-signature"];
+  const second = headers["x-service-signature-2"];
   const standard = headers["webhook-signature"];
-  if (service !== undefined && !same(service, serviceSignature(secret, body))) return false;
+  if (service !== undefined) {
+    const expected = serviceSignature(secret, body);
+    if (!same(service, expected) && !(second !== undefined && same(second, expected))) return false;
+  }
   if (standard === undefined) return service !== undefined;
   const id = headers["webhook-id"] ?? "";
   const timestamp = headers["webhook-timestamp"] ?? "";

@@ -7,7 +7,7 @@ import type { RetryPolicy } from "./retry-schedule.ts";
 
 export type BatchSettings = { max_events: number; max_wait_seconds: number };
 
-/** Interface 2.5. `secret`, `authentication` and `headers` are sealed. */
+/** Interface 2.5. The secrets, `authentication` and `headers` are sealed. */
 export type SubscriptionRow = {
   id: string;
   workspace_id: string;
@@ -18,6 +18,9 @@ export type SubscriptionRow = {
   status: "active" | "paused";
   status_reason: string | null;
   secret: string;
+  /** Signs as well until `previous_secret_until`. */
+  previous_secret: string | null;
+  previous_secret_until: number | null;
   authentication: string | null;
   headers: string | null;
   retry_policy: RetryPolicy | null;
@@ -43,6 +46,9 @@ export type SubscriptionPatch = Partial<
     | "successful_deliveries"
     | "failed_deliveries"
     | "last_delivery_at"
+    | "secret"
+    | "previous_secret"
+    | "previous_secret_until"
   >
 >;
 
@@ -55,6 +61,11 @@ export type SubscriptionStore = {
     page: { limit: number; offset: number },
   ): Promise<{ items: SubscriptionRow[]; total: number }>;
   update(id: string, patch: SubscriptionPatch): Promise<SubscriptionRow | undefined>;
+  /** The secret becomes the previous one, which signs until `previous_until`; one that was previous is forgotten. */
+  rotate(
+    id: string,
+    next: { secret: string; previous_until: number; at: number },
+  ): Promise<SubscriptionRow | undefined>;
   /** What is under way to it is cancelled when its turn comes. */
   remove(id: string): Promise<boolean>;
 };
@@ -62,7 +73,16 @@ export type SubscriptionStore = {
 /** What sending needs to know of a subscription. */
 export type DeliveryTarget = Pick<
   SubscriptionRow,
-  "id" | "url" | "status" | "status_reason" | "secret" | "authentication" | "headers" | "retry_policy"
+  | "id"
+  | "url"
+  | "status"
+  | "status_reason"
+  | "secret"
+  | "previous_secret"
+  | "previous_secret_until"
+  | "authentication"
+  | "headers"
+  | "retry_policy"
 >;
 
 export type AttemptRow = {

@@ -148,6 +148,10 @@ describe("webhooks", () => {
     const id = made["id"]!;
     expect(made["secret"]).toStartWith("whsec_");
     expect((await json("webhooks", "update", id, "--name", "alerts"))["name"]).toBe("alerts");
+    expect(await json("webhooks", "secret", id)).toMatchObject({ secret: made["secret"] });
+    const rotated = await json("webhooks", "rotate-secret", id, "--overlap-seconds", "0");
+    expect([rotated["secret"] === made["secret"], rotated["previous_secret"]]).toEqual([false, null]);
+    expect((await run("webhooks", "rotate-secret", id, "--overlap-seconds", "soon")).code).not.toBe(0);
     expect((await json("webhooks", "pause", id))["status"]).toBe("paused");
     expect((await json("webhooks", "resume", id))["status"]).toBe("active");
     expect((await run("webhooks", "show", id)).stdout).not.toContain(made["secret"]!);

@@ -46,7 +46,12 @@ describe("the management API", () => {
     const path = `/webhooks/${record.id}`;
     expect((await call("GET", path)).body).toEqual(record);
     expect((await call("PUT", path, { events: ["*"] })).body).toMatchObject({ events: ["*"], name: "n" });
-    expect((await call("GET", `${path}/secret`)).body).toEqual({ secret: created.body.secret });
+    expect((await call("GET", `${path}/secret`)).body).toEqual({
+      secret: created.body.secret,
+      ...{ previous_secret: null, previous_secret_until: null },
+    });
+    const rotated = await call("POST", `${path}/secret/rotate?overlap_seconds=60`);
+    expect(rotated.body).toMatchObject({ previous_secret: created.body.secret });
     expect((await call("POST", `${path}/pause`)).body.status).toBe("paused");
     expect((await call("POST", `${path}/resume`)).body.status).toBe("active");
     const deleted = await call("DELETE", path);

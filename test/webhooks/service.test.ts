@@ -34,7 +34,7 @@ describe("a webhook record", () => {
     expect(await webhooks.get(caller, record.id)).toEqual(record);
     expect((await webhooks.list(caller, { limit: 100, offset: 0 })).items).toEqual([record]);
     expect(JSON.stringify(record)).not.toContain("t0k");
-    expect(await webhooks.secret(caller, record.id)).toEqual({ secret });
+    expect(await webhooks.secret(caller, record.id)).toMatchObject({ secret, previous_secret: null });
   });
 
   test("keeps no secret readable in the database", async () => {
@@ -78,7 +78,7 @@ describe("a webhook record", () => {
       ...{ url: `${url}/2`, conditions: null, authentication: { type: "none" } },
       ...{ retry_policy: { max_retries: 2 }, filters: { include_fields: ["a"] }, events: ["*"] },
     });
-    expect(await webhooks.secret(caller, id)).toEqual({ secret });
+    expect(await webhooks.secret(caller, id)).toMatchObject({ secret });
   });
 
   test("is paused and resumed; a second pause keeps the first reason", async () => {

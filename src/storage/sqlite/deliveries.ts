@@ -93,7 +93,8 @@ export const sqliteDeliveries = ({ reader, writer }: Storage): DeliveryStore => 
   target: async (subscription_id) =>
     reader.shared(`subscription ${subscription_id}`, () => {
       const row = reader.get<TargetText>(
-        `SELECT id, url, status, status_reason, secret, authentication, headers, retry_policy
+        `SELECT id, url, status, status_reason, secret, previous_secret, previous_secret_until,
+           authentication, headers, retry_policy
          FROM subscriptions WHERE id = ?`,
         subscription_id,
       );

@@ -1,4 +1,8 @@
 import init from "../../../migrations/sqlite/0001_init.sql" with { type: "text" };
+import delivery from "../../../migrations/sqlite/0007_delivery.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
-export const migrations = [{ version: 1, name: "0001_init.sql", sql: init }];
+export const migrations = [
+  { version: 1, name: "0001_init.sql", sql: init },
+  { version: 7, name: "0007_delivery.sql", sql: delivery },
+];

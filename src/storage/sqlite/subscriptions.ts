@@ -1,4 +1,4 @@
-import { count, eq } from "drizzle-orm";
+import { count, eq, sql } from "drizzle-orm";
 import type { SubscriptionPatch, SubscriptionRow, SubscriptionStore } from "../../webhooks/store.ts";
 import type { Connection } from "./connection.ts";
 import type { Storage } from "./storage.ts";
@@ -20,6 +20,21 @@ export const subscriptionWrites = {
     db.orm
       .update(subscriptions)
       .set(patch as Partial<Stored>)
+      .where(eq(subscriptions.id, id))
+      .returning()
+      .get() as SubscriptionRow | undefined,
+  "subscriptions.rotate": (
+    db: Connection,
+    { id, secret, previous_until, at }: { id: string; secret: string; previous_until: number; at: number },
+  ): SubscriptionRow | undefined =>
+    db.orm
+      .update(subscriptions)
+      .set({
+        previous_secret: sql`${subscriptions.secret}`,
+        previous_secret_until: previous_until,
+        secret,
+        updated_at: at,
+      })
       .where(eq(subscriptions.id, id))
       .returning()
       .get() as SubscriptionRow | undefined,
@@ -48,5 +63,6 @@ export const sqliteSubscriptions = ({ reader, writer }: Storage): SubscriptionSt
     return { items, total };
   },
   update: (id, patch) => writer.submit("subscriptions.update", { id, patch }),
+  rotate: (id, next) => writer.submit("subscriptions.rotate", { id, ...next }),
   remove: (id) => writer.submit("subscriptions.remove", id),
 });
