@@ -109,9 +109,9 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
 
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const conversationStore = sqliteConversations(storage);
-  const conversations = createConversations({ store: conversationStore, agents });
   const turns = createTurns({ store: conversationStore, agents, models, events, runner, clock, report });
   runner.register(turns.job);
+  const conversations = createConversations({ store: conversationStore, agents, turns });
 
   const hookStore = sqliteHooks(storage);
   const hookTokens = createHookTokens({
