@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { createConversations } from "./agents/conversations.ts";
+import { tellingEnds } from "./agents/ended.ts";
 import { createAgents } from "./agents/service.ts";
 import { createTurns } from "./agents/turns.ts";
 import type { Config } from "./config.ts";
@@ -109,9 +110,17 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
 
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const conversationStore = sqliteConversations(storage);
-  const turns = createTurns({ store: conversationStore, agents, models, events, runner, clock, report });
+  const conversations = createConversations({ store: conversationStore, agents });
+  const turns = createTurns({
+    store: tellingEnds(conversationStore, waiters.ended),
+    agents,
+    models,
+    events,
+    runner,
+    clock,
+    report,
+  });
   runner.register(turns.job);
-  const conversations = createConversations({ store: conversationStore, agents, turns });
 
   const hookStore = sqliteHooks(storage);
   const hookTokens = createHookTokens({
@@ -121,7 +130,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     clock,
     baseUrl: () => config.public_url,
   });
-  const hooks = createHooks({ store: hookStore, agents, workflows, turns, executions, clock });
+  const hooks = createHooks({ store: hookStore, agents, workflows, turns, executions, waiters, clock });
   const probe = sqliteProbe(storage);
   const chores: Chore[] = [forgetClaims({ store: sqliteIdempotency(storage), clock })];
   return {
@@ -140,6 +149,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     models,
     workflows,
     executions,
+    waiters,
     agents,
     conversations,
     turns,
@@ -256,6 +266,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       const late = after(clock, patience); // one patience for all: begun before the first wait
       const requests = listening?.stop();
       const [jobs] = await Promise.all([services?.runner.stop(patience), services?.turns.stop(patience)]);
+      services?.waiters.close();
       const inTime = await Promise.race([requests?.then(() => true), late]);
       if (!inTime) await listening?.stop(true);
       await close();

@@ -1,6 +1,5 @@
 import { Elysia } from "elysia";
 import { agentRoutes } from "./agents/routes.ts";
-import { streamRoutes } from "./agents/stream-routes.ts";
 import type { Services } from "./app.ts";
 import type { Config } from "./config.ts";
 import { executionRoutes } from "./executions/routes.ts";
@@ -29,7 +28,6 @@ export function createServer(
   const features = new Elysia({ name: "features", prefix: prefixOf(config) })
     .use(keyRoutes(services))
     .use(agentRoutes(services))
-    .use(streamRoutes(services))
     .use(workflowRoutes(services))
     .use(executionRoutes(services))
     .use(hookTokenRoutes(services))

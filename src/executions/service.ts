@@ -160,6 +160,12 @@ export function createExecutions(deps: {
     start,
     get,
 
+    /** How an execution stands, for whoever may start its workflow; undefined when there is none. */
+    async status(id: string) {
+      const row = isUuid(id) ? await store.get(id) : undefined;
+      return row && presentExecution(row);
+    },
+
     /**
      * Starts a run for a key's holder. 202 with {execution_id, status, estimated_completion}; with
      * `response_type: "result"` 200 with the ended execution, or 202 when `timeout_seconds` ran out.

@@ -48,6 +48,16 @@ const bodyOf = (schema: object, required: boolean) => ({
   requestBody: { required, content: { "application/json": { schema } } },
 });
 
+// Read by the services from the address, for the same reason.
+const WAIT = {
+  name: "wait",
+  in: "query",
+  required: false,
+  description:
+    "Seconds to wait for the result, at most 60; also as `Prefer: wait=`. Not ended by then: the answer without waiting.",
+  schema: { type: "integer", minimum: 0, maximum: 60 },
+};
+
 /** The webhooks themselves (interface 4.4), under `/webhooks` without another prefix. */
 export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
   new Elysia({ name: "hooks.incoming" })
@@ -58,7 +68,12 @@ export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
         answerWith(set, await hooks.messageAgent(params.id, request, contextOf(request))),
       {
         policy: "hook",
-        detail: { summary: "Send a message to an agent", tags, ...bodyOf(AgentHookBody.schema, true) },
+        detail: {
+          summary: "Send a message to an agent",
+          tags,
+          "x-query": [WAIT],
+          ...bodyOf(AgentHookBody.schema, true),
+        } as object,
       },
     )
     .post(
@@ -67,6 +82,19 @@ export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
         answerWith(set, await hooks.startWorkflow(params.id, request, contextOf(request))),
       {
         policy: "hook",
-        detail: { summary: "Start a workflow", tags, ...bodyOf(WorkflowHookBody.schema, false) },
+        detail: {
+          summary: "Start a workflow",
+          tags,
+          "x-query": [WAIT],
+          ...bodyOf(WorkflowHookBody.schema, false),
+        } as object,
       },
-    );
+    )
+    .get("/executions/:id", ({ params, request }) => hooks.status(params.id, request, contextOf(request)), {
+      policy: "hook",
+      detail: {
+        summary: "How the work stands that this token's webhook started",
+        tags,
+        "x-query": [WAIT],
+      } as object,
+    });

@@ -1,17 +1,20 @@
 import type { Static, TSchema } from "typebox";
 import type { StartAnswer, StartRequest } from "../executions/service.ts";
+import type { Waiters } from "../executions/waiters.ts";
 import type { Clock } from "../lib/clock.ts";
-import { invalid, unauthorized } from "../lib/errors.ts";
+import { invalid, notFound, unauthorized } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { useMarks } from "../lib/last-used.ts";
 import type { Schema } from "../lib/schema.ts";
 import { sha256Hex } from "../lib/secrets.ts";
 import { credentialsOf } from "./credentials.ts";
 import { claimOf, hopOf, type StartContext } from "./idempotency.ts";
+import { createResults, type ResultSources } from "./results.ts";
 import { AgentHookBody, WorkflowHookBody } from "./schema.ts";
-import type { HookTokenStore, TargetType } from "./store.ts";
+import type { HookTokenRow, HookTokenStore, TargetType } from "./store.ts";
 import { isHookToken } from "./token.ts";
 import { type FindTarget, type HookTarget, tokenStatus } from "./tokens.ts";
+import { waitOf } from "./waiting.ts";
 
 /** A message to an agent that is answered later, by a turn of its own. */
 export type EnqueueRequest = {
@@ -24,7 +27,12 @@ export type EnqueueRequest = {
 } & StartContext;
 
 /** The body as it was parsed (undefined: none was sent) and its text as it was sent. */
-export type Sent = { body: unknown; raw: string };
+export type Sent = {
+  body: unknown;
+  raw: string;
+  /** Lifts the idle timeout: whoever waits is silent for longer than a request may be. */
+  keepOpen(): void;
+};
 
 export type Hooks = ReturnType<typeof createHooks>;
 
@@ -39,11 +47,15 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
   store: HookTokenStore;
   agents: FindTarget<A>;
   workflows: FindTarget<W>;
-  turns: { enqueue(target: A, request: EnqueueRequest): Promise<StartAnswer> };
-  executions: { start(target: W, request: StartRequest): Promise<StartAnswer> };
+  turns: ResultSources["turns"] & { enqueue(target: A, request: EnqueueRequest): Promise<StartAnswer> };
+  executions: ResultSources["executions"] & {
+    start(target: W, request: StartRequest): Promise<StartAnswer>;
+  };
+  waiters: Waiters;
   clock: Clock;
 }) {
   const { store, agents, workflows, turns, executions, clock } = deps;
+  const results = createResults(deps);
   const markUse = useMarks((id, at) => store.used(id, at));
 
   /**
@@ -57,18 +69,36 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
     request: Request,
     find: FindTarget<T>,
   ): Promise<T> {
-    const presented = credentialsOf(request.url, request.headers);
-    if (presented.length === 0) throw refused();
-    const now = clock.now();
-    for (const token of presented) {
-      const row = isHookToken(token) ? await store.byHash(sha256Hex(token)) : undefined;
-      const opens = row?.target_id === id && row.target_type === type && tokenStatus(row, now) === "active";
-      if (!opens) throw refused();
-      markUse(row.id, row.last_used_at, now);
-    }
+    await authenticated(request, (row) => row.target_id === id && row.target_type === type);
     const target = await find.target(id);
     if (!target) throw refused();
     return target;
+  }
+
+  /** The last of the tokens presented, when there is one and every one of them is live and `opens`. */
+  async function authenticated(request: Request, opens: (row: HookTokenRow) => boolean) {
+    const presented = credentialsOf(request.url, request.headers);
+    const now = clock.now();
+    let last: HookTokenRow | undefined;
+    for (const token of presented) {
+      const row = isHookToken(token) ? await store.byHash(sha256Hex(token)) : undefined;
+      if (!row || tokenStatus(row, now) !== "active" || !opens(row)) throw refused();
+      markUse(row.id, row.last_used_at, now);
+      last = row;
+    }
+    if (!last) throw refused();
+    return last;
+  }
+
+  /** The answer to a start, or what came of it when the sender waits for that and it ends in time. */
+  async function answered(type: TargetType, request: Request, sent: Sent, start: () => Promise<StartAnswer>) {
+    const seconds = waitOf(request.url, request.headers);
+    const answer = await start();
+    if (seconds === 0) return answer;
+    sent.keepOpen();
+    const id = String(answer.body["execution_id"]);
+    const result = await results.wait(type, id, seconds, request.signal);
+    return result?.hasEnded ? { status: 200, body: result.body, replayed: answer.replayed } : answer;
   }
 
   const contextOf = (scope: string, { headers }: Request, { raw }: Sent): StartContext => ({
@@ -81,7 +111,7 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
     async messageAgent(id: string, request: Request, sent: Sent): Promise<StartAnswer> {
       const target = await opened("agents", id, request, agents);
       const body = checked(AgentHookBody, sent);
-      return turns.enqueue(target, {
+      const message: EnqueueRequest = {
         message: body.message,
         user_id: body.user_id ?? null,
         metadata: (body.metadata ?? {}) as JsonObject,
@@ -89,20 +119,42 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
         source: "webhook",
         ...contextOf(`hooks/agents/${id}`, request, sent),
         answer: queued("The message was queued for the agent."),
-      });
+      };
+      return answered("agents", request, sent, () => turns.enqueue(target, message));
     },
 
     /** Queues an execution of the workflow. Throws as interface section 7 has it. */
     async startWorkflow(id: string, request: Request, sent: Sent): Promise<StartAnswer> {
       const target = await opened("workflows", id, request, workflows);
       const body = checked(WorkflowHookBody, sent);
-      return executions.start(target, {
+      const start: StartRequest = {
         input: (body.input_data ?? {}) as JsonObject,
         source: body.trigger_source ?? "webhook",
         metadata: (body.metadata ?? {}) as JsonObject,
         ...contextOf(`hooks/workflows/${id}`, request, sent),
         answer: queued("The execution was queued."),
+      };
+      return answered("workflows", request, sent, () => executions.start(target, start));
+    },
+
+    /**
+     * How the work stands that a webhook started; with `?wait=` once it has ended or the time is over. The
+     * token's own target only: whatever else an id names is not there.
+     */
+    async status(id: string, request: Request, sent: Sent): Promise<JsonObject> {
+      let of: HookTokenRow | undefined;
+      const { target_id, target_type } = await authenticated(request, (row) => {
+        of ??= row;
+        return row.target_id === of.target_id && row.target_type === of.target_type;
       });
+      const seconds = waitOf(request.url, request.headers);
+      let result = await results.read(target_type, id);
+      if (result?.target_id !== target_id) throw notFound("execution", id);
+      if (seconds > 0 && !result.hasEnded) {
+        sent.keepOpen();
+        result = (await results.wait(target_type, id, seconds, request.signal)) ?? result;
+      }
+      return result.body;
     },
   };
 }

@@ -24,6 +24,8 @@ type Operation = {
   security?: Record<string, string[]>[];
   "x-policy"?: Policy;
   "x-media"?: string[];
+  /** Query parameters that a route's own service reads, because they are to be judged after the credentials. */
+  "x-query"?: NonNullable<Operation["parameters"]>;
   "x-exempt"?: boolean;
   "x-secret-path"?: boolean;
 };
@@ -92,7 +94,8 @@ const plain = (schema: object): object => JSON.parse(JSON.stringify(schema));
 
 function finish(method: string, path: string, operation: Operation): Operation {
   const policy = operation["x-policy"] ?? "key";
-  const { requestBody, responses, parameters, "x-media": media, ...rest } = operation;
+  const { requestBody, responses, "x-media": media, "x-query": query = [], ...rest } = operation;
+  const parameters = [...(operation.parameters ?? []), ...query];
   delete rest["x-exempt"];
   delete rest["x-secret-path"];
   const content = requestBody?.content;
@@ -101,7 +104,7 @@ function finish(method: string, path: string, operation: Operation): Operation {
   return {
     ...rest,
     operationId: operationId(method, path),
-    ...(parameters ? { parameters: parameters.map(withDefault) } : {}),
+    ...(parameters.length > 0 ? { parameters: parameters.map(withDefault) } : {}),
     ...(withBody ? { requestBody: { required: true, content: bodyContent(schema, media) } } : {}),
     responses: { ...succeeded(responses), ...refusals(policy, withBody, path.includes("{")) },
     ...(SECURITY[policy] ? { security: SECURITY[policy] } : {}),

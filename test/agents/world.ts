@@ -1,10 +1,10 @@
 import { afterEach } from "bun:test";
 import { Elysia } from "elysia";
 import { createConversations } from "../../src/agents/conversations.ts";
+import { tellingEnds } from "../../src/agents/ended.ts";
 import { agentRoutes } from "../../src/agents/routes.ts";
 import type { CreateAgent } from "../../src/agents/schema.ts";
 import { createAgents } from "../../src/agents/service.ts";
-import { streamRoutes } from "../../src/agents/stream-routes.ts";
 import { createTurns } from "../../src/agents/turns.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEvents } from "../../src/events/service.ts";
@@ -42,7 +42,9 @@ afterEach(() => {
  * Agents with all that talking to them needs, over real SQLite; `storage` may be one that an earlier world
  * left. Without `model: "server"` they answer by the offline model.
  */
-export function world(options: { storage?: Storage; model?: "offline" | "server" } = {}) {
+export function world(
+  options: { storage?: Storage; model?: "offline" | "server"; ended?: (turn_id: string) => void } = {},
+) {
   const storage = options.storage ?? memoryStorage();
   const clock = new TestClock();
   const reports: string[] = [];
@@ -61,18 +63,17 @@ export function world(options: { storage?: Storage; model?: "offline" | "server"
   const events = createEvents({ store: sqliteEvents(storage), runner });
   const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
-  const store = sqliteConversations(storage);
+  const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
+  const conversations = createConversations({ store, agents });
   const turns = createTurns({ store, agents, models, events, runner, clock, report });
   runner.register(turns.job);
-  const conversations = createConversations({ store, agents, turns });
 
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
   const authenticate = async (token: string) => ({ mine: CALLER, other: OTHER })[token];
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate }))
     .use(bodies)
-    .use(agentRoutes({ agents, conversations }))
-    .use(streamRoutes({ turns, conversations }));
+    .use(agentRoutes({ agents, turns, conversations }));
   const maxBodyBytes = 1024 * 1024;
   const metrics = createMetrics();
   const gate = createGate({ app, authenticate, log, metrics, maxBodyBytes, state: () => "ready" });

@@ -95,6 +95,7 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
     events,
     reports,
     delivered,
+    waiters,
     workflow,
     start,
     until,

@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { Elysia } from "elysia";
 import type { StartAnswer, StartRequest } from "../../src/executions/service.ts";
+import { createWaiters } from "../../src/executions/waiters.ts";
 import { hookTokenRoutes, incomingRoutes } from "../../src/hooks/routes.ts";
 import { createHooks, type EnqueueRequest } from "../../src/hooks/service.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../../src/hooks/store.ts";
@@ -96,8 +97,9 @@ export async function setup() {
     store,
     agents: find,
     workflows: find,
-    turns: { enqueue: start },
-    executions: { start },
+    turns: { enqueue: start, status: async () => undefined },
+    executions: { start, status: async () => undefined },
+    waiters: createWaiters(clock),
     clock,
   });
 

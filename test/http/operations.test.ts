@@ -175,6 +175,7 @@ describe("openapi", () => {
       expect(paths["/things/{id}"]!["get"]!.parameters).toMatchObject([
         { name: "id", in: "path", required: true },
       ]);
+      expect(paths["/hooks/text"]!["post"]!.parameters).toMatchObject([{ name: "wait", in: "query" }]);
       expect(paths["/hooks/{id}"]!["post"]!.security).toHaveLength(3);
       expect(paths["/health"]!["get"]!.security).toEqual([]);
     }));

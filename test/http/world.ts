@@ -62,7 +62,10 @@ const hooks = () =>
     })
     .post("/text", ({ body }) => ({ body }), {
       policy: "hook",
-      detail: { "x-media": ["text/plain"] } as object,
+      detail: {
+        "x-media": ["text/plain"],
+        "x-query": [{ name: "wait", in: "query", required: false, schema: { type: "integer" } }],
+      } as object,
     });
 
 function anything(request: Request, body: unknown) {
