@@ -5,6 +5,7 @@ import { createAgents } from "./agents/service.ts";
 import { createTurns } from "./agents/turns.ts";
 import type { Config } from "./config.ts";
 import { createEgress } from "./egress/egress.ts";
+import { createEventRecords } from "./events/records.ts";
 import { createEvents } from "./events/service.ts";
 import { runExecution } from "./executions/jobs.ts";
 import { createExecutions } from "./executions/service.ts";
@@ -35,6 +36,7 @@ import { sqliteAgents } from "./storage/sqlite/agents.ts";
 import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
 import { sqliteConversations } from "./storage/sqlite/conversations.ts";
 import { sqliteDeliveries } from "./storage/sqlite/deliveries.ts";
+import { sqliteEventRecords } from "./storage/sqlite/event-records.ts";
 import { sqliteEvents } from "./storage/sqlite/events.ts";
 import { sqliteExecutions } from "./storage/sqlite/executions.ts";
 import { sqliteHooks } from "./storage/sqlite/hooks.ts";
@@ -51,6 +53,7 @@ import { sqliteVault } from "./storage/sqlite/vault.ts";
 import { sqliteWorkflows } from "./storage/sqlite/workflows.ts";
 import { sqliteWorkspaces } from "./storage/sqlite/workspaces.ts";
 import { VERSION } from "./version.ts";
+import { forgetFigures } from "./webhooks/chores.ts";
 import { createDeliveries } from "./webhooks/deliveries.ts";
 import { deliveryAttempt } from "./webhooks/jobs.ts";
 import { createWebhooks } from "./webhooks/service.ts";
@@ -84,6 +87,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     egress,
     ownerOf: async (id) => (await workspaces.get(id)).owner_email ?? undefined,
   });
+  const eventRecords = createEventRecords({ store: sqliteEventRecords(storage) });
   const events = createEvents({ store: sqliteEvents(storage), runner });
   const sender = { egress, vault, clock, version: VERSION };
   const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock });
@@ -132,7 +136,10 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   });
   const hooks = createHooks({ store: hookStore, agents, workflows, turns, executions, waiters, clock });
   const probe = sqliteProbe(storage);
-  const chores: Chore[] = [forgetClaims({ store: sqliteIdempotency(storage), clock })];
+  const chores: Chore[] = [
+    forgetClaims({ store: sqliteIdempotency(storage), clock }),
+    forgetFigures({ store: deliveryStore, clock }),
+  ];
   return {
     config,
     clock,
@@ -142,6 +149,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     runner,
     workspaces,
     keys,
+    eventRecords,
     webhooks,
     deliveries,
     testSend,

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { agentRoutes } from "./agents/routes.ts";
 import type { Services } from "./app.ts";
 import type { Config } from "./config.ts";
+import { eventRoutes } from "./events/routes.ts";
 import { executionRoutes } from "./executions/routes.ts";
 import { hookTokenRoutes, incomingRoutes } from "./hooks/routes.ts";
 import { bodies, edge } from "./http/edge.ts";
@@ -47,7 +48,7 @@ export function createServer(
     .use(bodies)
     .use(operationsRoutes(operations))
     .use(features)
-    .group("/api/v1", (management) => management.use(webhookRoutes(services)));
+    .group("/api/v1", (management) => management.use(webhookRoutes(services)).use(eventRoutes(services)));
   return app;
 }
 

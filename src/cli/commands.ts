@@ -2,6 +2,7 @@ import type { Call } from "./command.ts";
 import { SHELLS } from "./completion.ts";
 import {
   asJson,
+  between,
   everySetting,
   everySettingBut,
   expires,
@@ -103,10 +104,11 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
       ...record,
       option("--limit <count>", "How many (default: 50)"),
       option("--status <status>", "Only these"),
+      option("--event <kind>", "Only this event kind"),
+      between,
     ],
     async () => (await ofWebhooks()).webhookLogs,
   ),
-  leaf("stats <id>", "Show its figures", record, async () => (await ofWebhooks()).webhookStats),
   leaf("secret <id>", "Show its signing secret", record, async () => (await ofWebhooks()).showSecret),
   leaf(
     "rotate-secret <id>",
@@ -116,6 +118,12 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
       option("--overlap-seconds <seconds>", "How long the old secret still signs (default: a day)"),
     ],
     async () => (await ofWebhooks()).rotateSecret,
+  ),
+  leaf(
+    "stats <id>",
+    "Show its figures, by event and by hour",
+    [...record, option("--hours <count>", "Hours to look back, 168 at most (default: 24)")],
+    async () => (await ofWebhooks()).webhookStats,
   ),
   leaf(
     "pause <id>",

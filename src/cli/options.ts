@@ -49,6 +49,12 @@ export const project = [
 
 export const expires = option("--expires <time>", "When it ends, ISO 8601 (default: never)");
 
+/** A stretch of time. */
+export const between = [
+  ...option("--since <time>", "Not before this time, ISO 8601"),
+  ...option("--until <time>", "Not after this time"),
+];
+
 /** The fields of an outgoing webhook. */
 export const webhookBody = [
   ...option("--url <url>", "Address that receives deliveries"),

@@ -1,9 +1,17 @@
 import { readFileSync } from "node:fs";
 import type { Static, TSchema } from "typebox";
+import type { Services } from "../app.ts";
 import { describe, invalid } from "../lib/errors.ts";
 import { isObject } from "../lib/json.ts";
 import type { Schema } from "../lib/schema.ts";
-import { CreateWebhook, ListLogs, RotateSecret, TestWebhook, UpdateWebhook } from "../webhooks/schema.ts";
+import {
+  CreateWebhook,
+  ListLogs,
+  ReadStats,
+  RotateSecret,
+  TestWebhook,
+  UpdateWebhook,
+} from "../webhooks/schema.ts";
 import { type Call, callerOf, callersOf, reaching, text, withServices } from "./command.ts";
 import { EXIT, ExitError, usageError } from "./exit.ts";
 import { putJson, putList, putRecord } from "./output.ts";
@@ -116,10 +124,9 @@ export const testWebhook = (call: Call) =>
 
 export const webhookLogs = (call: Call) =>
   withServices(call, async (services) => {
-    const { limit, status } = call.flags;
-    const given = { limit: limit ?? "50", ...(status === undefined ? {} : { status }) };
-    const filter = checked(ListLogs, given);
-    const { logs } = await reaching(call, services, (caller) =>
+    const { limit, status, event, since, until } = call.flags;
+    const filter = checked(ListLogs, { limit: limit ?? "50", status, event, since, until });
+    const { items: logs } = await reaching(call, services, (caller) =>
       services.deliveries.logs(caller, call.args[0]!, filter),
     );
     putList(
@@ -140,12 +147,40 @@ export const webhookLogs = (call: Call) =>
   });
 
 export const webhookStats = (call: Call) =>
-  withServices(call, async (services) =>
-    putRecord(
-      call,
-      await reaching(call, services, (caller) => services.deliveries.stats(caller, call.args[0]!)),
-    ),
-  );
+  withServices(call, async (services) => {
+    const asked = checked(ReadStats, { hours: call.flags["hours"] });
+    const stats = await reaching(call, services, (caller) =>
+      services.deliveries.stats(caller, call.args[0]!, asked),
+    );
+    if (call.flags["json"]) return putJson(call.output, stats);
+    const { window, ...figures } = stats;
+    putRecord(call, figures);
+    putFigures(call, `EVENT, ${window.hours} H`, window.by_event, (one) => one.event);
+    putFigures(call, "HOUR", window.by_hour, (one) => one.hour);
+  });
+
+type Figures = Awaited<ReturnType<Services["deliveries"]["stats"]>>["window"]["by_event"][number];
+
+function putFigures<Row extends Omit<Figures, "event">>(
+  call: Call,
+  title: string,
+  rows: Row[],
+  name: (row: Row) => string,
+): void {
+  if (rows.length === 0) return;
+  call.output.data("\n");
+  const columns = [
+    { title, value: name },
+    { title: "ATTEMPTS", value: (one: Row) => one.attempts },
+    { title: "SENT", value: (one: Row) => one.successful_deliveries },
+    { title: "FAILED", value: (one: Row) => one.failed_deliveries },
+    { title: "FILTERED", value: (one: Row) => one.filtered_events },
+    { title: "P50 MS", value: (one: Row) => one.response_time_ms.p50 },
+    { title: "P95 MS", value: (one: Row) => one.response_time_ms.p95 },
+    { title: "P99 MS", value: (one: Row) => one.response_time_ms.p99 },
+  ];
+  putList(call, rows, columns, "");
+}
 
 /** A request's body from --from (a JSON file, - for standard input) with the single flags over it. */
 function bodyOf(flags: Call["flags"]): Record<string, unknown> {

@@ -1,3 +1,7 @@
+import Type, { type Static } from "typebox";
+import { feedQuery } from "../lib/feed.ts";
+import { query } from "../lib/schema.ts";
+
 /** Interface section 6.1. */
 export const EVENT_KINDS = [
   "agent.conversation.started",
@@ -25,3 +29,14 @@ export const matches = (pattern: string, kind: EventKind): boolean =>
  * starts. A chain longer than this is a loop.
  */
 export const MOST_HOPS = 8;
+
+export const ListEvents = query(
+  Type.Object({
+    ...feedQuery,
+    event: Type.Optional(Type.Enum([...EVENT_KINDS])),
+    subject_id: Type.Optional(
+      Type.String({ maxLength: 100, description: "The execution or conversation it tells of." }),
+    ),
+  }),
+);
+export type ListEvents = Static<typeof ListEvents.schema>;

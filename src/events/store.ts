@@ -1,4 +1,5 @@
 import type { JobRow } from "../jobs/job.ts";
+import type { Stretch, Window } from "../lib/feed.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Filters } from "../webhooks/filters.ts";
 import type { RetryPolicy } from "../webhooks/retry-schedule.ts";
@@ -61,4 +62,31 @@ export type Subscriber = {
 export type EventStore = {
   /** Every subscription of a project, as it is now: one prepared read. */
   subscribers(project_id: string): Promise<Subscriber[]>;
+};
+
+export type EventFilter = Window & { event?: string; subject_id?: string };
+
+/** What became of an event at one subscription: its newest delivery there, with the last attempt of it. */
+export type AnswerRow = Omit<DeliveryRow, "body"> & {
+  attempted_at: number | null;
+  error_class: string | null;
+};
+
+/** A subscription as far as it explains an event it got nothing of; the deleted ones are not among them. */
+export type Bystander = {
+  id: string;
+  name: string;
+  events: EventPattern[];
+  created_at: number;
+};
+
+export type EventRecordStore = {
+  get(id: string): Promise<EventRow | undefined>;
+  /** Newest first, without `data`. */
+  list(project_id: string, filter: EventFilter): Promise<Stretch<Omit<EventRow, "data">>>;
+  /** How many the filter finds, its `below` and `offset` apart; undefined past 10,000. */
+  count(project_id: string, filter: EventFilter): Promise<number | undefined>;
+  /** Every delivery of the event, oldest first. */
+  answers(event_id: string): Promise<AnswerRow[]>;
+  bystanders(project_id: string): Promise<Bystander[]>;
 };

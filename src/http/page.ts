@@ -1,3 +1,4 @@
+import { cursorOf, type Stretch } from "../lib/feed.ts";
 import { pathOf, queryOf } from "./context.ts";
 
 export type Page<T> = { items: T[]; total: number; limit: number; offset: number };
@@ -26,5 +27,24 @@ export function page<T>(
   links.push(link("last", last));
   set.headers["x-total-count"] = String(total);
   set.headers["link"] = links.join(", ");
+  return items;
+}
+
+/**
+ * Answers a stretch of a list that grows while it is read: `Link` with rel="next" where it goes on, and
+ * `X-Total-Count` where the whole is known.
+ */
+export function stretch<T>(
+  set: { headers: Record<string, string | number> },
+  request: Request,
+  { items, next, total }: Stretch<T> & { total?: number },
+): T[] {
+  if (total !== undefined) set.headers["x-total-count"] = String(total);
+  if (next) {
+    const query = new URLSearchParams(queryOf(request.url));
+    query.delete("offset");
+    query.set("cursor", cursorOf(next));
+    set.headers["link"] = `<${pathOf(request.url)}?${query}>; rel="next"`;
+  }
   return items;
 }

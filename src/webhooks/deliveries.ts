@@ -5,9 +5,12 @@ import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
 import { conflict, notFound } from "../lib/errors.ts";
+import { windowOf } from "../lib/feed.ts";
+import { HOUR_MS, hourOf } from "../lib/histogram.ts";
 import { isUuid, newId } from "../lib/ids.ts";
+import { percentile, summarise } from "./figures.ts";
 import { attemptsMax } from "./retry-schedule.ts";
-import type { ListLogs } from "./schema.ts";
+import type { ListLogs, ReadStats } from "./schema.ts";
 import type { AttemptRow, DeliveryStore, LogRow, SubscriptionRow } from "./store.ts";
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
@@ -31,10 +34,10 @@ export function createDeliveries(deps: {
 
   return {
     /** Interface 2.6: one entry a delivery, newest first; the figures are those of its last attempt. */
-    async logs(caller: Caller, webhook_id: string, filter: ListLogs) {
+    async logs(caller: Caller, webhook_id: string, { status, event, ...asked }: ListLogs) {
       await inScope(caller, webhook_id);
-      const rows = await store.logs(webhook_id, filter);
-      return { logs: rows.map(presentEntry) };
+      const { items, next } = await store.logs(webhook_id, { ...windowOf(asked), status, event });
+      return { items: items.map(presentEntry), next };
     },
 
     /** One delivery with its bytes (null where none were written) and every attempt. */
@@ -48,27 +51,34 @@ export function createDeliveries(deps: {
           ...rest,
           payload_size: Buffer.byteLength(body),
           attempted_at: last?.started_at ?? null,
+          response_excerpt: last?.response_excerpt ?? null,
           error_class: last?.error_class ?? null,
+          error: last?.error ?? null,
         }),
         payload: body === "" ? null : body,
         history: attempts.map(presentAttempt),
       };
     },
 
-    /** Percentiles and rate over what is known so far; null where nothing is. */
-    async stats(caller: Caller, webhook_id: string) {
+    /**
+     * Totals since the webhook was made, what waits, and the last `hours`. The percentiles at the top are
+     * exact over the newest attempts, those of the window good to a fifth; null where nothing is known.
+     */
+    async stats(caller: Caller, webhook_id: string, { hours }: ReadStats) {
       const webhook = await inScope(caller, webhook_id);
-      const { waiting, next_attempt_at, response_times } = await store.stats(webhook_id, STATS_SAMPLE);
+      const now = clock.now();
+      const since = hourOf(now) - (hours - 1) * HOUR_MS;
+      const known = await store.stats(webhook_id, { sample: STATS_SAMPLE, since, now });
       const { total_deliveries, successful_deliveries, failed_deliveries } = webhook;
       const ended = successful_deliveries + failed_deliveries;
-      const sorted = response_times.sort((a, b) => a - b);
+      const sorted = known.response_times.sort((a, b) => a - b);
       return {
         webhook_id,
         status: webhook.status,
         total_deliveries,
         successful_deliveries,
         failed_deliveries,
-        waiting_deliveries: waiting,
+        waiting_deliveries: known.waiting,
         success_rate: ended === 0 ? null : successful_deliveries / ended,
         response_time_ms: {
           p50: percentile(sorted, 0.5),
@@ -77,7 +87,9 @@ export function createDeliveries(deps: {
           attempts: sorted.length,
         },
         last_delivery: isoOrNull(webhook.last_delivery_at),
-        next_attempt_at: isoOrNull(next_attempt_at),
+        oldest_due_at: isoOrNull(known.oldest_due_at),
+        next_attempt_at: isoOrNull(known.next_attempt_at),
+        window: { hours, since: iso(since), ...summarise(known.figures) },
       };
     },
 
@@ -111,7 +123,7 @@ export function createDeliveries(deps: {
       }
       runner.committed(placements);
       const { body, ...rest } = delivery;
-      const nothingYet = { attempted_at: null, error_class: null };
+      const nothingYet = { attempted_at: null, response_excerpt: null, error_class: null, error: null };
       return presentEntry({ ...rest, ...nothingYet, payload_size: Buffer.byteLength(body) });
     },
   };
@@ -137,7 +149,9 @@ const presentEntry = (row: LogRow) => ({
   reason: row.reason,
   response_code: row.response_code,
   response_time_ms: row.response_time_ms,
+  response_excerpt: row.response_excerpt,
   error_class: row.error_class,
+  error: row.error,
   attempts: row.attempts,
   attempts_max: row.attempts_max,
   next_attempt_at: isoOrNull(row.next_attempt_at),
@@ -154,7 +168,3 @@ const presentAttempt = (row: AttemptRow) => ({
   error_class: row.error_class,
   error: row.error,
 });
-
-/** Nearest rank. */
-const percentile = (sorted: number[], rank: number): number | null =>
-  sorted[Math.max(0, Math.ceil(sorted.length * rank) - 1)] ?? null;

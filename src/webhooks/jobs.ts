@@ -74,6 +74,7 @@ export function deliveryAttempt(deps: Sender & { store: DeliveryStore; random?: 
     const common = {
       lease,
       subscription_id: target.id,
+      kind: delivery.kind,
       attempt: { delivery_id: delivery.id, number, ...attempt },
       next_attempt_at: null,
       pause: null,

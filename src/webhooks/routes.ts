@@ -1,9 +1,17 @@
 import { Elysia } from "elysia";
 import { accepted, created, noContent } from "../http/answers.ts";
-import { page } from "../http/page.ts";
+import { page, stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import type { Deliveries } from "./deliveries.ts";
-import { CreateWebhook, ListLogs, ListWebhooks, RotateSecret, TestWebhook, UpdateWebhook } from "./schema.ts";
+import {
+  CreateWebhook,
+  ListLogs,
+  ListWebhooks,
+  ReadStats,
+  RotateSecret,
+  TestWebhook,
+  UpdateWebhook,
+} from "./schema.ts";
 import type { Webhooks } from "./service.ts";
 import type { TestSend } from "./test-send.ts";
 
@@ -70,15 +78,17 @@ export const webhookRoutes = ({
       ...about("Send a sample now and show both sides of it"),
       body: TestWebhook,
     })
-    .get("/webhooks/:id/logs", ({ caller, params, query }) => deliveries.logs(caller, params.id, query), {
-      ...about("List deliveries, newest first"),
-      query: ListLogs,
-    })
     .get(
-      "/webhooks/:id/stats",
-      ({ caller, params }) => deliveries.stats(caller, params.id),
-      about("Read counts, success rate and response times"),
+      "/webhooks/:id/logs",
+      async ({ caller, params, query, request, set }) => ({
+        logs: stretch(set, request, await deliveries.logs(caller, params.id, query)),
+      }),
+      { ...about("List deliveries, newest first; Link says where the list goes on"), query: ListLogs },
     )
+    .get("/webhooks/:id/stats", ({ caller, params, query }) => deliveries.stats(caller, params.id, query), {
+      ...about("Read counts, success rate and response times, by event and by hour"),
+      query: ReadStats,
+    })
     .get(
       "/webhooks/:id/deliveries/:delivery_id",
       ({ caller, params }) => deliveries.get(caller, params.id, params.delivery_id),

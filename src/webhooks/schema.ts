@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { EVENT_KINDS, EVENT_PATTERNS } from "../events/schema.ts";
 import type { Fault } from "../lib/errors.ts";
+import { feedQuery } from "../lib/feed.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { json, query } from "../lib/schema.ts";
 import { AUTHENTICATION_TYPES, authenticationFaults, headerFaults } from "./authentication.ts";
@@ -129,12 +130,17 @@ export const DELIVERY_STATES = [
 
 export const ListLogs = query(
   Type.Object({
-    ...listing,
+    ...feedQuery,
     status: Type.Optional(Type.Enum([...DELIVERY_STATES])),
     event: Type.Optional(Type.Enum([...EVENT_KINDS])),
   }),
 );
 export type ListLogs = Static<typeof ListLogs.schema>;
+
+export const ReadStats = query(
+  Type.Object({ hours: Type.Integer({ minimum: 1, maximum: 168, default: 24, description: "The window." }) }),
+);
+export type ReadStats = Static<typeof ReadStats.schema>;
 
 /** What the schemas cannot say; the URL is the egress's to judge. */
 export function webhookFaults(body: UpdateWebhook): Fault[] {

@@ -1,6 +1,7 @@
 import type { EventPattern } from "../events/schema.ts";
 import type { DeliveryRow, DeliveryState, EventRow } from "../events/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
+import type { Stretch, Window } from "../lib/feed.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Filters } from "./filters.ts";
 import type { RetryPolicy } from "./retry-schedule.ts";
@@ -100,6 +101,7 @@ export type AttemptRow = {
 export type AttemptResult = {
   lease: Lease;
   subscription_id: string;
+  kind: string;
   attempt: AttemptRow;
   state: Extract<DeliveryState, "success" | "retrying" | "failed">;
   reason: string | null;
@@ -114,12 +116,23 @@ export type AttemptResult = {
 export type LogRow = Omit<DeliveryRow, "body"> & {
   payload_size: number;
   attempted_at: number | null;
+  response_excerpt: string | null;
   error_class: string | null;
+  error: string | null;
 };
 
+export type LogFilter = Window & { status?: string; event?: string };
+
+/** Attempts of an hour that ended alike and took about as long. `speed`: see lib/histogram.ts. */
+export type Figure = { hour: number; kind: string; outcome: string; speed: number; count: number };
+
 export type DeliveryStats = {
+  /** Of this hour (its first moment) and later. */
+  figures: Figure[];
   /** Waiting for a first or a further attempt; counted to 10,000 at most. */
   waiting: number;
+  /** The job that should have been worked longest ago. */
+  oldest_due_at: number | null;
   next_attempt_at: number | null;
   /** Of the newest attempts that got an answer, in ms. */
   response_times: number[];
@@ -149,9 +162,11 @@ export type DeliveryStore = {
   event(id: string): Promise<EventRow | undefined>;
   attempts(delivery_id: string): Promise<AttemptRow[]>;
   /** Newest first. */
-  logs(
+  logs(subscription_id: string, filter: LogFilter): Promise<Stretch<LogRow>>;
+  stats(
     subscription_id: string,
-    filter: { limit: number; offset: number; status?: string; event?: string },
-  ): Promise<LogRow[]>;
-  stats(subscription_id: string, sample: number): Promise<DeliveryStats>;
+    asked: { sample: number; since: number; now: number },
+  ): Promise<DeliveryStats>;
+  /** Drops figures of hours before `before`, at most `limit` rows; how many there were. */
+  forgetFigures(before: number, limit: number): Promise<number>;
 };

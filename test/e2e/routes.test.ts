@@ -30,6 +30,8 @@ describe("the interface's own description", () => {
     "/webhooks/agents/{id}",
     "/webhooks/workflows/{id}",
     "/api/v1/webhooks",
+    "/api/v1/events",
+    "/api/v1/events/{id}",
   ])("names %s", (path) => {
     expect(document.paths).toHaveProperty([path]);
   });

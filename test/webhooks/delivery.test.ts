@@ -351,6 +351,7 @@ describe("a crash", () => {
     const stale = await world.store.record({
       lease: { id: "no-such-job", attempt: 1 },
       subscription_id: id,
+      kind: "workflow.execution.completed",
       attempt: {
         ...{ delivery_id: delivery!.id, number: 2, started_at: 0, response_code: 500, response_time_ms: 1 },
         ...{ response_excerpt: null, error_class: null, error: "late" },
@@ -435,7 +436,7 @@ describe("redelivery", () => {
     await world.idle();
     expect(got[1]!.body).toBe(got[0]!.body);
     expect(got[1]!.headers["webhook-id"]).toBe(got[0]!.headers["webhook-id"]!);
-    const { logs } = await world.deliveries.logs(world.caller, id, { limit: 10, offset: 0 });
+    const { items: logs } = await world.deliveries.logs(world.caller, id, { limit: 10, offset: 0 });
     expect(logs.map(({ id, status }) => [id, status])).toEqual([
       [again.id, "success"],
       [first!.id, "success"],
@@ -469,7 +470,7 @@ describe("figures", () => {
     const world = await setup();
     const { url } = receiver((_, number) => new Response(null, { status: number <= 3 ? 200 : 500 }));
     const { id } = await world.subscribe({ url, retry_policy: { max_retries: 1 } });
-    expect(await world.deliveries.stats(world.caller, id)).toMatchObject({
+    expect(await world.deliveries.stats(world.caller, id, { hours: 24 })).toMatchObject({
       success_rate: null,
       response_time_ms: { p50: null, p99: null, attempts: 0 },
       next_attempt_at: null,
@@ -478,7 +479,7 @@ describe("figures", () => {
       await world.emit();
       await world.idle();
     }
-    expect(await world.deliveries.stats(world.caller, id)).toMatchObject({
+    expect(await world.deliveries.stats(world.caller, id, { hours: 24 })).toMatchObject({
       total_deliveries: 4,
       successful_deliveries: 3,
       failed_deliveries: 0,
@@ -488,7 +489,7 @@ describe("figures", () => {
     });
     await world.clock.advance(MINUTE);
     await world.idle();
-    const stats = await world.deliveries.stats(world.caller, id);
+    const stats = await world.deliveries.stats(world.caller, id, { hours: 24 });
     expect(stats).toMatchObject({ failed_deliveries: 1, success_rate: 0.75, waiting_deliveries: 0 });
     expect(stats.response_time_ms.attempts).toBe(5);
     expect(stats.response_time_ms.p50).toBeLessThanOrEqual(stats.response_time_ms.p99!);

@@ -122,7 +122,7 @@ describe("scope", () => {
       () => webhooks.resume(other, id),
       () => testSend(other, id, {}),
       () => deliveries.logs(other, id, { limit: 1, offset: 0 }),
-      () => deliveries.stats(other, id),
+      () => deliveries.stats(other, id, { hours: 1 }),
       () => deliveries.get(other, id, delivery!.id),
       () => deliveries.redeliver(other, id, delivery!.id),
     ];

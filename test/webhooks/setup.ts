@@ -101,7 +101,7 @@ export async function setup(options: { storage?: ReturnType<typeof memoryStorage
   });
 
   /** Plans, stores and starts, as the features that emit events do. */
-  async function emit(more: Partial<NewEvent> = {}, hop = 0) {
+  async function emit(more: Parameters<typeof anEvent>[0] = {}, hop = 0) {
     const planned = await events.plan(caller, [anEvent(more)], hop);
     insertOutbox(storage.reader, planned.outbox);
     runner.committed(planned.placements);
@@ -137,4 +137,4 @@ export async function setup(options: { storage?: ReturnType<typeof memoryStorage
 }
 
 export const lastLog = async (world: Awaited<ReturnType<typeof setup>>, id: string) =>
-  (await world.deliveries.logs(world.caller, id, { limit: 1, offset: 0 })).logs[0];
+  (await world.deliveries.logs(world.caller, id, { limit: 1, offset: 0 })).items[0];

@@ -1,5 +1,6 @@
 import type { DeliveryRow, EventStore, Outbox, Subscriber } from "../../events/store.ts";
 import type { Connection } from "./connection.ts";
+import { countFiltered } from "./delivery-figures.ts";
 import { insertJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 
@@ -41,6 +42,7 @@ export function insertDelivery(db: Connection, delivery: DeliveryRow): void {
     delivery.created_at,
     delivery.ended_at,
   );
+  if (delivery.state === "filtered") countFiltered(db, delivery);
 }
 
 type SubscriberText = Omit<Subscriber, "events" | "retry_policy" | "conditions" | "filters"> & {

@@ -1,0 +1,33 @@
+import type { DeliveryRow } from "../../events/store.ts";
+import { hourOf, speedOf } from "../../lib/histogram.ts";
+import type { AttemptResult } from "../../webhooks/store.ts";
+import type { Connection } from "./connection.ts";
+
+const count = (db: Connection, id: string, at: number, kind: string, outcome: string, speed: number) =>
+  db.run(
+    `INSERT INTO delivery_figures (subscription_id, hour, kind, outcome, speed, count) VALUES (?, ?, ?, ?, ?, 1)
+     ON CONFLICT DO UPDATE SET count = count + 1`,
+    id,
+    hourOf(at),
+    kind,
+    outcome,
+    speed,
+  );
+
+export function countAttempt(db: Connection, { subscription_id, kind, state, attempt }: AttemptResult): void {
+  const ms = attempt.response_code === null ? null : attempt.response_time_ms;
+  count(db, subscription_id, attempt.started_at, kind, state, speedOf(ms));
+}
+
+export function countFiltered(db: Connection, { subscription_id, kind, created_at }: DeliveryRow): void {
+  count(db, subscription_id, created_at, kind, "filtered", -1);
+}
+
+// No index by hour: it is asked for rarely, and its upkeep would be paid by every attempt.
+export const forgetFigures = (db: Connection, { before, limit }: { before: number; limit: number }): number =>
+  db.run(
+    `DELETE FROM delivery_figures WHERE (subscription_id, hour, kind, outcome, speed) IN (
+       SELECT subscription_id, hour, kind, outcome, speed FROM delivery_figures WHERE hour < ? LIMIT ?)`,
+    before,
+    limit,
+  );

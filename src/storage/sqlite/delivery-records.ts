@@ -1,0 +1,92 @@
+import { type Place, type Stretch, walk } from "../../lib/feed.ts";
+import type { DeliveryStats, DeliveryStore, Figure, LogFilter, LogRow } from "../../webhooks/store.ts";
+import type { Connection } from "./connection.ts";
+
+// More are told as "this many": counting half a million rows for a figure on a page is not worth it.
+const MOST_COUNTED = 10_000;
+
+const ENTRY = `SELECT d.id, d.event_id, d.subscription_id, d.kind, d.state, d.reason, d.hop, d.attempts,
+    d.attempts_max, d.response_code, d.response_time_ms, d.next_attempt_at, d.created_at, d.ended_at,
+    octet_length(d.body) AS payload_size, a.started_at AS attempted_at, a.response_excerpt, a.error_class, a.error
+  FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id AND a.number = d.attempts
+  WHERE d.id = ?`;
+
+type Candidate = Place & { kind: string; state?: string };
+
+const BELOW = `created_at >= ? AND (created_at, id) < (?, ?)
+  ORDER BY created_at DESC, id DESC LIMIT ?`;
+
+/** Three ways to the same list, by what an index can answer. */
+function candidates(db: Connection, subscription_id: string, { since, status }: LogFilter) {
+  const read = (sql: string, ...before: string[]) => {
+    return ({ created_at, id }: Place, count: number) =>
+      db.all<Candidate>(`${sql} AND ${BELOW}`, ...before, since, created_at, id, count);
+  };
+  if (status === undefined)
+    return read("SELECT id, created_at, kind FROM deliveries WHERE subscription_id = ?", subscription_id);
+  if (status === "pending" || status === "success")
+    return read(
+      "SELECT id, created_at, kind, state FROM deliveries WHERE subscription_id = ?",
+      subscription_id,
+    );
+  return read(
+    `SELECT id, created_at, kind, state FROM deliveries
+     WHERE subscription_id = ? AND state = ? AND state NOT IN ('pending', 'success')`,
+    subscription_id,
+    status,
+  );
+}
+
+function logs(db: Connection, subscription_id: string, filter: LogFilter): Stretch<LogRow> {
+  const { status, event } = filter;
+  const { items, next } = walk(
+    filter,
+    candidates(db, subscription_id, filter),
+    ({ kind, state }) =>
+      (event === undefined || kind === event) && (status === undefined || state === status),
+  );
+  return { items: items.map(({ id }) => db.get<LogRow>(ENTRY, id)!), next };
+}
+
+/** Reads that show what became of deliveries; each bounded, whatever the table holds. */
+export const deliveryRecords = (reader: Connection): Pick<DeliveryStore, "logs" | "stats"> => ({
+  logs: async (subscription_id, filter) => logs(reader, subscription_id, filter),
+  stats: async (subscription_id, { sample, since, now }): Promise<DeliveryStats> => {
+    const figures = reader.all<Figure>(
+      `SELECT hour, kind, outcome, speed, count FROM delivery_figures
+       WHERE subscription_id = ? AND hour >= ? ORDER BY hour`,
+      subscription_id,
+      since,
+    );
+    const waiting = reader.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM jobs WHERE lane = 'deliveries' AND key = ? AND state = 'ready' LIMIT ?)`,
+      subscription_id,
+      MOST_COUNTED,
+    );
+    const first = (after: number) =>
+      reader.get<{ at: number | null }>(
+        `SELECT min(run_at) AS at FROM jobs
+         WHERE lane = 'deliveries' AND key = ? AND state = 'ready' AND run_at > ?`,
+        subscription_id,
+        after,
+      )?.at ?? null;
+    const oldest = first(-1);
+    // CROSS keeps the order of the two: from the newest deliveries to their attempts, never the other way.
+    const times = reader.all<{ response_time_ms: number }>(
+      `SELECT a.response_time_ms FROM (
+         SELECT id FROM deliveries WHERE subscription_id = ? ORDER BY created_at DESC, id DESC LIMIT ?) d
+       CROSS JOIN attempts a ON a.delivery_id = d.id WHERE a.response_code IS NOT NULL LIMIT ?`,
+      subscription_id,
+      2 * sample,
+      sample,
+    );
+    return {
+      figures,
+      waiting: waiting?.count ?? 0,
+      oldest_due_at: oldest !== null && oldest <= now ? oldest : null,
+      next_attempt_at: first(now),
+      response_times: times.map((row) => row.response_time_ms),
+    };
+  },
+});
