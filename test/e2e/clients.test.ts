@@ -1,0 +1,91 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { chatServer } from "../models/chat-server.ts";
+import { clients } from "./clients.ts";
+import { world } from "./setup.ts";
+
+const model = chatServer();
+afterAll(model.close);
+const { errand, key, workspace } = await world({ env: { OPENAI_BASE_URL: model.url } });
+
+const agent = (
+  await errand.api<{ id: string }>("POST", `/api/agents?${workspace}`, {
+    name: "Guide",
+    auto_generate_title: false,
+  })
+).body.id;
+
+const authorization = `Bearer ${key.key}`;
+let chats = 0;
+const place = (headers: Record<string, string> = {}) => ({
+  api: `${errand.url}/api/agents/${agent}/stream`,
+  headers: { authorization, ...headers },
+  id: `chat-${++chats}`,
+});
+
+describe.each(clients)("$name", (client) => {
+  test("shows the words as they were said", async () => {
+    const said = client.chat(place()).say("Hi");
+    (await model.next()).say('Hel"', "lo\n", "Wörld 👋").finish();
+    expect(await said).toMatchObject({ text: 'Hel"lo\nWörld 👋', tools: [] });
+  });
+
+  test("has the next message answered in the same conversation", async () => {
+    const chat = client.chat(place());
+    for (const [question, answer] of [
+      ["One", "1"],
+      ["Two", "2"],
+    ] as const) {
+      const said = chat.say(question);
+      const call = await model.next();
+      call.say(answer).finish();
+      expect(await said).toMatchObject({ text: answer });
+      if (question === "Two") {
+        expect(call.body.messages.map(({ content }: { content: string }) => content)).toEqual([
+          "One",
+          "1",
+          "Two",
+        ]);
+      }
+    }
+  });
+
+  test("is told what the server says beside the answer", async () => {
+    const said = client.chat(place({ "x-enable-request-context": "true" })).say("Hi");
+    (await model.next()).say("Hello").finish();
+    const { data, text } = await said;
+    expect(text).toBe("Hello");
+    expect(JSON.stringify(data)).toContain('"conversation_id"');
+  });
+
+  test("shows a failure under way in words", async () => {
+    const said = client.chat(place()).say("Hi");
+    (await model.next())
+      .say("Half")
+      .event({ error: { message: "overloaded" } })
+      .end();
+    expect((await said).error).toContain("The model's server");
+  });
+
+  test.if(client.reasons)("shows what the model thought", async () => {
+    const said = client.chat(place()).say("Hi");
+    (await model.next())
+      .delta({ reasoning_content: "hm, " })
+      .delta({ reasoning_content: "hi" })
+      .say("Hello")
+      .finish();
+    expect(await said).toMatchObject({ reasoning: "hm, hi", text: "Hello" });
+  });
+
+  test.if(client.chat(place()).resume !== undefined)("finds an answer under way again", async () => {
+    const where = place();
+    const first = client.chat(where).say("Hi");
+    const call = await model.next();
+    call.say("Hel");
+    const { promise: joined, resolve: join } = Promise.withResolvers<void>();
+    const resumed = client.chat({ ...where, joined: join }).resume!();
+    await joined;
+    call.say("lo").finish();
+    expect(await resumed).toMatchObject({ text: "Hello" });
+    expect(await first).toMatchObject({ text: "Hello" });
+  });
+});
