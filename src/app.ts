@@ -114,7 +114,6 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
 
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const conversationStore = sqliteConversations(storage);
-  const conversations = createConversations({ store: conversationStore, agents });
   const turns = createTurns({
     store: tellingEnds(conversationStore, waiters.ended),
     agents,
@@ -125,6 +124,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     report,
   });
   runner.register(turns.job);
+  const conversations = createConversations({ store: conversationStore, agents, turns });
 
   const hookStore = sqliteHooks(storage);
   const hookTokens = createHookTokens({

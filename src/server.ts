@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { agentRoutes } from "./agents/routes.ts";
+import { streamRoutes } from "./agents/stream-routes.ts";
 import type { Services } from "./app.ts";
 import type { Config } from "./config.ts";
 import { eventRoutes } from "./events/routes.ts";
@@ -29,6 +30,7 @@ export function createServer(
   const features = new Elysia({ name: "features", prefix: prefixOf(config) })
     .use(keyRoutes(services))
     .use(agentRoutes(services))
+    .use(streamRoutes(services))
     .use(workflowRoutes(services))
     .use(executionRoutes(services))
     .use(hookTokenRoutes(services))

@@ -8,8 +8,9 @@ import type { AgentTarget } from "./service.ts";
 export const HISTORY = 40;
 
 export type AnswerEnd = {
-  state: "success" | "failed" | "interrupted";
-  /** Why the model stopped: stop, length, tool-calls, content-filter, other, or error. */
+  /** cancelled: somebody stopped it. */
+  state: "success" | "failed" | "interrupted" | "cancelled";
+  /** Why the model stopped: stop, length, tool-calls, content-filter, other; or error, or stopped. */
   reason: string;
   parts: AnswerPart[];
   usage: Usage;
@@ -78,12 +79,15 @@ export function messagesOf(system_prompt: string | null, history: MessageRow[]):
   for (const message of history) {
     const content = toldOf(message);
     const last = said.at(-1);
-    if (message.state !== "complete" || content === "" || (!last && message.role === "assistant")) continue;
+    if (!COUNTS.has(message.state) || content === "" || (!last && message.role === "assistant")) continue;
     if (last?.role === message.role && typeof last.content === "string") last.content += `\n\n${content}`;
     else said.push({ role: message.role, content });
   }
   return system_prompt ? [{ role: "system", content: system_prompt }, ...said] : said;
 }
+
+/** What was stopped was read until then, and is what the next message answers. */
+const COUNTS: ReadonlySet<MessageRow["state"]> = new Set(["complete", "stopped"]);
 
 function toldOf(message: MessageRow): string {
   const context = message.parts.find((part) => part.type === "context");

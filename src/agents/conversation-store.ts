@@ -42,8 +42,8 @@ export type MessageRow = {
   turn_id: string;
   role: "user" | "assistant";
   parts: MessagePart[];
-  /** failed and interrupted: what had come until then. */
-  state: "complete" | "failed" | "interrupted";
+  /** failed, interrupted and stopped: what had come until then. */
+  state: "complete" | "failed" | "interrupted" | "stopped";
   usage: Usage | null;
   created_at: number;
 };
@@ -108,6 +108,8 @@ export type ConversationStore = {
     outbox: Outbox[];
     lease?: Lease;
   }): Promise<boolean>;
+  /** Ends the turns of a conversation that jobs answer, or the one named; which they were. */
+  cancelQueued(which: { conversation_id: string; turn_id?: string; ended_at: number }): Promise<string[]>;
   /** Turns of streams that have not ended: at start, those that the program died under. */
   unfinishedStreams(): Promise<TurnRow[]>;
 };

@@ -5,6 +5,11 @@ import type { Clock } from "../lib/clock.ts";
 /** A turn under way or just ended: what readers follow, and which conversation it belongs to. */
 export type LiveTurn = { turn_id: string; conversation_id: string; message_id: string; log: PartLog };
 
+type Running = { turn: LiveTurn; controller: AbortController; begin: () => void };
+
+/** Why a turn was aborted, where somebody asked for it. */
+export const STOPPED = new Error("stopped");
+
 const KEPT_MS = 60_000;
 /** Of ended turns together; a part costs its line and what holds it. */
 const MOST_KEPT_BYTES = 16 * 1024 * 1024;
@@ -16,8 +21,9 @@ const BYTES_A_PART = 200;
  */
 export class LiveTurns {
   readonly #clock: Clock;
-  readonly #running = new Map<string, { turn: LiveTurn; controller: AbortController }>();
-  readonly #latest = new Map<string, LiveTurn>();
+  readonly #running = new Map<string, Running>();
+  /** By conversation, in order: the first is answered, the others wait for it. */
+  readonly #lines = new Map<string, Running[]>();
   readonly #ended = new LRUCache<string, LiveTurn>({
     maxSize: MOST_KEPT_BYTES,
     sizeCalculation: ({ log }) => BYTES_A_PART * (log.parts.length + 1),
@@ -28,20 +34,32 @@ export class LiveTurns {
     this.#clock = clock;
   }
 
-  /** A turn begins; the signal tells it to stop. */
-  open(turn: LiveTurn): AbortSignal {
+  /**
+   * A turn takes its place behind those of its conversation that run already: one answer at a time, in the
+   * order of the messages. `first` resolves when it is its turn; the signal tells it to stop.
+   */
+  open(turn: LiveTurn): { signal: AbortSignal; first: Promise<void> } {
+    const { conversation_id } = turn;
     const controller = new AbortController();
-    this.#running.set(turn.turn_id, { turn, controller });
-    this.#latest.set(turn.conversation_id, turn);
-    this.#ended.delete(turn.conversation_id);
-    return controller.signal;
+    const { promise: first, resolve: begin } = Promise.withResolvers<void>();
+    const running = { turn, controller, begin };
+    const line = this.#lines.get(conversation_id) ?? [];
+    line.push(running);
+    this.#lines.set(conversation_id, line);
+    this.#running.set(turn.turn_id, running);
+    this.#ended.delete(conversation_id);
+    if (line.length === 1) begin();
+    return { signal: controller.signal, first };
   }
 
   close(turn: LiveTurn): void {
     const { conversation_id } = turn;
     this.#running.delete(turn.turn_id);
-    if (this.#latest.get(conversation_id) === turn) {
-      this.#latest.delete(conversation_id);
+    const line = (this.#lines.get(conversation_id) ?? []).filter((each) => each.turn !== turn);
+    line[0]?.begin();
+    if (line.length > 0) this.#lines.set(conversation_id, line);
+    else {
+      this.#lines.delete(conversation_id);
       this.#ended.set(conversation_id, turn);
       this.#clock.after(KEPT_MS, () => {
         if (this.#ended.peek(conversation_id) === turn) this.#ended.delete(conversation_id);
@@ -52,7 +70,28 @@ export class LiveTurns {
 
   /** The newest turn of a conversation, while it runs and a minute longer. */
   of(conversation_id: string): LiveTurn | undefined {
-    return this.#latest.get(conversation_id) ?? this.#ended.get(conversation_id);
+    return this.running(conversation_id) ?? this.#ended.get(conversation_id);
+  }
+
+  /** The newest turn of a conversation, while it runs or waits. */
+  running(conversation_id: string): LiveTurn | undefined {
+    return this.#lines.get(conversation_id)?.at(-1)?.turn;
+  }
+
+  /** How many turns of a conversation run or wait. */
+  count(conversation_id: string): number {
+    return this.#lines.get(conversation_id)?.length ?? 0;
+  }
+
+  /** Ends the turns of a conversation, or the one named; which they were. */
+  stop(conversation_id: string, turn_id?: string): string[] {
+    const line = this.#lines.get(conversation_id) ?? [];
+    const wanted = line.filter(({ turn }) => turn_id === undefined || turn.turn_id === turn_id);
+    for (const { controller, begin } of wanted) {
+      controller.abort(STOPPED);
+      begin(); // one that waits has nothing to wait for any more
+    }
+    return wanted.map(({ turn }) => turn.turn_id);
   }
 
   abort(): void {

@@ -70,6 +70,13 @@ export const userMessage = (
   created_at: turn.created_at,
 });
 
+const STATES = {
+  success: "complete",
+  failed: "failed",
+  interrupted: "interrupted",
+  cancelled: "stopped",
+} as const;
+
 /** What came of an answer; nothing where it failed before its first word. */
 export function answerMessage(
   turn: TurnRow,
@@ -84,7 +91,7 @@ export function answerMessage(
     turn_id: turn.id,
     role: "assistant",
     parts: end.parts,
-    state: end.state === "success" ? "complete" : end.state,
+    state: STATES[end.state],
     usage: end.usage,
     created_at: now,
   };

@@ -10,10 +10,10 @@ import { conflict, describe, invalidField, unavailable } from "../lib/errors.ts"
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Models } from "../models/model.ts";
-import { answer, NO_USAGE } from "./answer.ts";
+import { type AnswerEnd, answer, NO_USAGE } from "./answer.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
-import { type LiveTurn, LiveTurns } from "./live-turns.ts";
+import { type LiveTurn, LiveTurns, STOPPED } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
 import type { Agents, AgentTarget } from "./service.ts";
 import { CLIENT_ID, isClientId, type StreamRequest } from "./stream-body.ts";
@@ -26,6 +26,8 @@ export type Turns = ReturnType<typeof createTurns>;
 export type StreamContext = { request_id: string; tellContext: boolean; hop: number };
 
 const USUAL_TURN_MS = 5_000;
+/** Streams of one conversation, the one under way included; they are answered one after the other. */
+const MOST_WAITING = 5;
 
 type Deps = {
   store: ConversationStore;
@@ -69,6 +71,9 @@ export function createTurns(deps: Deps) {
     store: (beginning: Parameters<ConversationStore["begin"]>[0]) => Promise<boolean>,
   ): Promise<Begun | undefined> {
     const known = await find(opening);
+    if (known && message.source === "stream" && live.count(known.id) >= MOST_WAITING) {
+      throw conflict("Messages of this conversation wait for their answers already; wait, or stop them.");
+    }
     const now = clock.now();
     const conversation = known ?? newConversation(opening, now);
     const turn = newTurn(conversation, { ...message, now });
@@ -94,8 +99,8 @@ export function createTurns(deps: Deps) {
         async (beginning) => (await store.begin(beginning)).outcome === "new",
       ),
     );
-    const log = new LivePartLog(clock);
     const { id: conversation_id } = conversation;
+    const log = new LivePartLog(clock);
     const message_id = newId();
     const model = agent.settings.model ?? models.default_model;
     const context: JsonObject = tellContext ? { request_id, model, agent_version: agent.version } : {};
@@ -114,11 +119,12 @@ export function createTurns(deps: Deps) {
     running: LiveTurn & { log: LivePartLog },
   ) {
     const { message_id, log } = running;
-    const signal = live.open(running);
+    const { signal, first } = live.open(running);
     try {
-      const end = await answer({ store, models }, { agent, turn, message_id, signal }, (part) =>
-        log.append(part),
-      );
+      await first;
+      const request = { agent, turn, message_id, signal };
+      const came = await answer({ store, models }, request, (part) => log.append(part));
+      const end = signal.reason === STOPPED ? stoppedEnd(came) : came;
       if (end.cause !== undefined)
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;
@@ -188,6 +194,20 @@ export function createTurns(deps: Deps) {
     /** The newest turn of a conversation while it streams, and a minute longer: for another reader. */
     live: (conversation_id: string): LiveTurn | undefined => live.of(conversation_id),
 
+    /** The same, only while it has not ended. */
+    running: (conversation_id: string): LiveTurn | undefined => live.running(conversation_id),
+
+    /**
+     * Ends what is being answered in a conversation, or the one turn named; what has come by then is kept.
+     * Answers which turns were ended.
+     */
+    async halt(conversation_id: string, turn_id?: string): Promise<string[]> {
+      const streams = live.stop(conversation_id, turn_id);
+      const jobs = await store.cancelQueued({ conversation_id, turn_id, ended_at: clock.now() });
+      for (const id of jobs) runner.cancel(id);
+      return [...streams, ...jobs];
+    },
+
     /** How a turn stands, with its reply once there is one. */
     async status(id: string) {
       const turn = isUuid(id) ? await store.turn(id) : undefined;
@@ -230,6 +250,15 @@ export function createTurns(deps: Deps) {
     },
   };
 }
+
+/** An end that somebody asked for is no failure. */
+const stoppedEnd = ({ parts, usage, retryable }: AnswerEnd): AnswerEnd => ({
+  state: "cancelled",
+  reason: "stopped",
+  parts,
+  usage,
+  retryable,
+});
 
 /** Two first messages of one conversation at the same moment: the second joins what the first made. */
 async function retryRaced<T>(attempt: () => Promise<T | undefined>): Promise<T> {

@@ -1,7 +1,7 @@
-import type { IncomingMessage } from "node:http";
-import type { Transform } from "node:stream";
+import { Readable, type Transform } from "node:stream";
 import zlib from "node:zlib";
-import { EgressError, toEgressError } from "./errors.ts";
+import type { Answer } from "./answer.ts";
+import { EgressError } from "./errors.ts";
 
 const DECODERS: Record<string, () => Transform> = {
   gzip: () => zlib.createGunzip(),
@@ -10,79 +10,78 @@ const DECODERS: Record<string, () => Transform> = {
   br: () => zlib.createBrotliDecompress(),
 };
 
-const decoderOf = (message: IncomingMessage): Transform | undefined =>
-  DECODERS[message.headers["content-encoding"]?.trim().toLowerCase() ?? ""]?.();
-
 /**
  * Reads a body until `max` bytes, counted after decompression; what is longer is cut and its connection
  * closed, so neither an endless body nor a bomb costs more than `max` and one chunk.
  */
-export function collect(
-  message: IncomingMessage,
+export async function collect(
+  answer: Answer,
   max: number,
 ): Promise<{ body: Uint8Array; truncated: boolean }> {
-  return new Promise((resolve, reject) => {
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    let received = 0;
-    let decoder: Transform | undefined;
-    const finish = (truncated: boolean) => {
-      if (truncated) {
-        message.destroy();
-        decoder?.destroy();
-      }
-      resolve({ body: join(chunks, Math.min(size, max)), truncated });
-    };
-    const fail = (error: unknown) => {
-      message.destroy();
-      reject(toEgressError(error));
-    };
-    const take = (chunk: Uint8Array) => {
-      if (size > max) return;
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > max) finish(true);
-    };
-    message.on("error", fail);
-    message.on("data", (chunk: Uint8Array) => {
-      // The decoder is made for the first byte only: an answer to HEAD names an encoding and has no body.
-      if (received === 0) {
-        decoder = decoderOf(message);
-        decoder?.on("data", take);
-        decoder?.on("end", () => finish(false));
-        decoder?.on("error", () => fail(undecodable()));
-      }
-      received += chunk.length;
-      if (!decoder) take(chunk);
-      else if (!decoder.write(chunk)) {
-        message.pause();
-        decoder.once("drain", () => message.resume());
-      }
-    });
-    message.on("end", () => (decoder ? decoder.end() : finish(false)));
-  });
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const take = (chunk: Uint8Array): boolean => {
+    chunks.push(chunk);
+    size += chunk.length;
+    return size > max;
+  };
+  const cut = () => {
+    answer.body.destroy();
+    return { body: join(chunks, max), truncated: true };
+  };
+  const encoding = answer.headers["content-encoding"];
+  if (encoding === undefined) {
+    // Nearly always everything came with the head: nothing to wait for.
+    for (let chunk = answer.body.take(); chunk; chunk = answer.body.take()) if (take(chunk)) return cut();
+    if (answer.body.isEnded) return { body: join(chunks, size), truncated: false };
+  }
+  for await (const chunk of decoded(answer)) if (take(chunk)) return cut();
+  return { body: join(chunks, size), truncated: false };
 }
 
 /** The same bytes as they come; throws past `max`. Leaving the loop early closes the connection. */
-export async function* chunksOf(message: IncomingMessage, max: number): AsyncGenerator<Uint8Array> {
-  const decoder = decoderOf(message);
-  // An error of the message does not pass a pipe by itself.
-  if (decoder) message.on("error", (error) => decoder.destroy(error));
+export async function* chunksOf(answer: Answer, max: number): AsyncGenerator<Uint8Array> {
   let size = 0;
   try {
-    for await (const chunk of decoder ? message.pipe(decoder) : message) {
-      size += (chunk as Uint8Array).length;
+    for await (const chunk of decoded(answer)) {
+      size += chunk.length;
       if (size > max) throw new EgressError("other", `the answer is longer than ${max} bytes`);
-      yield chunk as Uint8Array;
+      yield chunk;
     }
-  } catch (error) {
-    throw toEgressError(error);
   } finally {
-    message.destroy();
+    answer.body.destroy();
   }
 }
 
-const undecodable = () => new EgressError("other", "the body does not fit its content-encoding");
+async function* decoded({ headers, body }: Answer): AsyncGenerator<Uint8Array> {
+  const decoder = DECODERS[headers["content-encoding"]?.trim().toLowerCase() ?? ""]?.();
+  if (!decoder) {
+    yield* body;
+    return;
+  }
+  // An answer to HEAD names an encoding and has no body: nothing is decoded then.
+  const first = await body.read();
+  if (!first) return;
+  let broken: unknown;
+  const source = Readable.from(rest(first, body));
+  source.on("error", (error) => {
+    broken = error;
+    decoder.destroy(error);
+  });
+  try {
+    for await (const chunk of source.pipe(decoder)) yield chunk as Uint8Array;
+  } catch {
+    throw broken ?? new EgressError("other", "the body does not fit its content-encoding");
+  } finally {
+    source.destroy();
+    decoder.destroy();
+  }
+}
+
+async function* rest(first: Uint8Array, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* body;
+}
 
 function join(chunks: Uint8Array[], length: number): Uint8Array {
   const first = chunks[0];

@@ -1,7 +1,7 @@
-import type { IncomingMessage } from "node:http";
 import type { EgressRequest } from "./egress.ts";
 import { EgressError } from "./errors.ts";
 import type { Target } from "./guard.ts";
+import type { Head } from "./response-reader.ts";
 
 const DROPPED = new Set([
   "host",
@@ -41,9 +41,9 @@ export function firstHop(request: EgressRequest, target: Target): Hop {
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 /** Where a redirect leads; undefined when the answer is none. */
-export function locationOf(hop: Hop, message: IncomingMessage): string | undefined {
-  const { location } = message.headers;
-  if (!REDIRECTS.has(message.statusCode ?? 0) || !location) return undefined;
+export function locationOf(hop: Hop, { status, headers }: Head): string | undefined {
+  const { location } = headers;
+  if (!REDIRECTS.has(status) || !location) return undefined;
   if (!URL.canParse(location, hop.target.url)) throw new EgressError("bad_url", "redirected to no valid URL");
   return new URL(location, hop.target.url).href;
 }

@@ -4,16 +4,17 @@ import { EgressError } from "./errors.ts";
 export class Limit {
   error: EgressError | undefined;
   #end: ((error: EgressError) => void) | undefined;
-  readonly #timer: ReturnType<typeof setTimeout>;
+  readonly #deadline: Deadline;
   readonly #signal: AbortSignal | undefined;
   readonly #abort = () => this.#fire(new EgressError("aborted", "the request was given up"));
 
   constructor({ timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal }) {
     this.#signal = signal;
-    this.#timer = setTimeout(
-      () => this.#fire(new EgressError("timeout", `no complete answer within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
+    this.#deadline = {
+      at: performance.now() + timeoutMs,
+      pass: () => this.#fire(new EgressError("timeout", `no complete answer within ${timeoutMs} ms`)),
+    };
+    watch(this.#deadline);
     if (signal?.aborted) this.#abort();
     else signal?.addEventListener("abort", this.#abort, { once: true });
   }
@@ -23,8 +24,16 @@ export class Limit {
     if (this.error) end(this.error);
   }
 
+  /** What `work` answers, unless the limit ends first. */
+  race<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.onEnd(reject);
+      work.then(resolve, reject);
+    });
+  }
+
   release(): void {
-    clearTimeout(this.#timer);
+    deadlines.delete(this.#deadline);
     this.#signal?.removeEventListener("abort", this.#abort);
   }
 
@@ -33,4 +42,35 @@ export class Limit {
     this.error = error;
     this.#end?.(error);
   }
+}
+
+// One timer for all requests: a timer of its own would cost each of them more than its signature does.
+type Deadline = { at: number; pass(): void };
+const deadlines = new Set<Deadline>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+let wakesAt = Number.POSITIVE_INFINITY;
+
+function watch(deadline: Deadline): void {
+  deadlines.add(deadline);
+  if (deadline.at < wakesAt) wake(deadline.at);
+}
+
+function wake(at: number): void {
+  clearTimeout(timer);
+  wakesAt = at;
+  timer = setTimeout(passed, Math.max(1, at - performance.now()));
+}
+
+function passed(): void {
+  wakesAt = Number.POSITIVE_INFINITY;
+  timer = undefined;
+  const now = performance.now();
+  let next = Number.POSITIVE_INFINITY;
+  for (const deadline of deadlines) {
+    if (deadline.at <= now) {
+      deadlines.delete(deadline);
+      deadline.pass();
+    } else if (deadline.at < next) next = deadline.at;
+  }
+  if (next < wakesAt) wake(next);
 }

@@ -1,40 +1,59 @@
-import http from "node:http";
-import https from "node:https";
-
-/** Idle connections, kept for the next request to the same host and port. */
-export type Pool = { http: http.Agent; https: https.Agent; close(): void };
+import type { Wire } from "./wire.ts";
 
 const IDLE_PER_HOST = 256;
 const SWEEP_MS = 2_000;
 
 /**
- * Closes connections that stayed idle from one sweep to the next: servers commonly close theirs after 5 s
- * or more, and going first keeps stale ones rare. (The agent's own `timeout` arms a timer with every
- * request, which costs a tenth of the throughput.)
+ * Idle connections, the one used last first. Those idle from one sweep to the next are closed: servers
+ * commonly close theirs after 5 s or more, and going first keeps stale ones rare.
  */
-export function openPool({ keepAlive = true } = {}): Pool {
-  const options = { keepAlive, maxSockets: Number.POSITIVE_INFINITY, maxFreeSockets: IDLE_PER_HOST };
-  const agents = { http: new http.Agent(options), https: new https.Agent(options) };
-  const written = new WeakMap<object, number>();
+export class Pool {
+  readonly #idle = new Map<string, Wire[]>();
+  #seen = new Set<Wire>();
+  #sweeper: ReturnType<typeof setInterval> | undefined;
 
-  function sweep(): void {
-    for (const agent of [agents.http, agents.https]) {
-      for (const sockets of Object.values(agent.freeSockets)) {
-        for (const socket of sockets ?? []) {
-          if (written.get(socket) === socket.bytesWritten) socket.destroy();
-          else written.set(socket, socket.bytesWritten);
-        }
+  take(key: string): Wire | undefined {
+    const wire = this.#idle.get(key)?.pop();
+    if (wire) this.#seen.delete(wire);
+    return wire;
+  }
+
+  put(wire: Wire): void {
+    let idle = this.#idle.get(wire.key);
+    if (!idle) {
+      idle = [];
+      this.#idle.set(wire.key, idle);
+    }
+    if (idle.length >= IDLE_PER_HOST) wire.destroy();
+    else idle.push(wire);
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
+  }
+
+  remove(wire: Wire): void {
+    const idle = this.#idle.get(wire.key);
+    const at = idle?.indexOf(wire) ?? -1;
+    if (at !== -1) idle!.splice(at, 1);
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper);
+    for (const idle of [...this.#idle.values()]) for (const wire of [...idle]) wire.destroy();
+    this.#idle.clear();
+  }
+
+  #sweep(): void {
+    const seen = new Set<Wire>();
+    for (const [key, idle] of this.#idle) {
+      for (const wire of [...idle]) {
+        if (this.#seen.has(wire)) wire.destroy();
+        else seen.add(wire);
       }
+      if (idle.length === 0) this.#idle.delete(key);
+    }
+    this.#seen = seen;
+    if (this.#idle.size === 0) {
+      clearInterval(this.#sweeper);
+      this.#sweeper = undefined;
     }
   }
-  const sweeper = keepAlive ? setInterval(sweep, SWEEP_MS).unref() : undefined;
-
-  return {
-    ...agents,
-    close() {
-      clearInterval(sweeper);
-      agents.http.destroy();
-      agents.https.destroy();
-    },
-  };
 }

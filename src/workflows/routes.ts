@@ -2,7 +2,17 @@ import { Elysia } from "elysia";
 import { created, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import { CreateWorkflow, InWorkspace, ListWorkflows, UpdateWorkflow, ValidateWorkflow } from "./schema.ts";
+import {
+  CreateVersion,
+  CreateWorkflow,
+  InWorkspace,
+  ListVersions,
+  ListWorkflows,
+  Publish,
+  UpdateSettings,
+  UpdateWorkflow,
+  ValidateWorkflow,
+} from "./schema.ts";
 import type { Workflows } from "./service.ts";
 
 const tags = ["workflows"];
@@ -52,4 +62,56 @@ export const workflowRoutes = ({ workflows }: { workflows: Workflows }) =>
       "/workflows/:id",
       async ({ caller, params, set }) => noContent(set, await workflows.remove(caller, params.id)),
       { policy: "key", detail: { summary: "Delete a workflow", tags } },
+    )
+    .get("/workflows/:id/settings", ({ caller, params }) => workflows.readSettings(caller, params.id), {
+      policy: "key",
+      detail: { summary: "Read what is set beside a workflow", tags },
+    })
+    .put(
+      "/workflows/:id/settings",
+      ({ caller, params, body }) => workflows.updateSettings(caller, params.id, body),
+      {
+        policy: "key",
+        body: UpdateSettings,
+        detail: { summary: "Set concurrency, run time, failure workflow and retention; null clears", tags },
+      },
+    )
+    .post(
+      "/workflows/:id/versions",
+      async ({ caller, params, body, set }) =>
+        created(set, await workflows.createVersion(caller, params.id, body)),
+      {
+        policy: "key",
+        body: CreateVersion,
+        detail: { summary: "Keep the draft as a version", tags },
+      },
+    )
+    .get(
+      "/workflows/:id/versions",
+      async ({ caller, params, query, request, set }) =>
+        page(set, request, await workflows.versions(caller, params.id, query)),
+      { policy: "key", query: ListVersions, detail: { summary: "List a workflow's versions", tags } },
+    )
+    .get(
+      "/workflows/:id/versions/:version",
+      ({ caller, params }) => workflows.version(caller, params.id, params.version),
+      { policy: "key", detail: { summary: "Read a version with its program", tags } },
+    )
+    .post(
+      "/workflows/:id/versions/:version/restore",
+      ({ caller, params }) => workflows.restore(caller, params.id, params.version),
+      { policy: "key", detail: { summary: "Make the draft what a version is", tags } },
+    )
+    .post(
+      "/workflows/:id/publish",
+      ({ caller, params, body }) => workflows.publish(caller, params.id, body),
+      {
+        policy: "key",
+        body: Publish,
+        detail: {
+          summary:
+            "Say what webhooks, agents and the API run: the draft as a new version, or an older version",
+          tags,
+        },
+      },
     );

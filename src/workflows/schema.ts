@@ -1,4 +1,4 @@
-import Type, { type Static } from "typebox";
+import Type, { type Static, type TSchema } from "typebox";
 import { json, query } from "../lib/schema.ts";
 
 // Interface 2.1: the workflow and its nodes are closed, input_schema and its properties are open.
@@ -104,6 +104,123 @@ export const ListWorkflows = query(
   }),
 );
 export type ListWorkflows = Static<typeof ListWorkflows.schema>;
+
+const NOTHING = Type.Null();
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, NOTHING]));
+
+/**
+ * What is set beside the workflow object, which is closed (design 3). Merged shallowly; null clears. Runs
+ * take up a change at their next start.
+ */
+export const UpdateSettings = json(
+  Type.Object(
+    {
+      concurrency: optional(
+        Type.Object(
+          {
+            limit: Type.Integer({ minimum: 1, maximum: 1_000, description: "Most runs at a time." }),
+            key: optional(
+              Type.String({
+                minLength: 1,
+                maxLength: 1_000,
+                description: "A template over the input; the limit counts for each of its values apart.",
+              }),
+            ),
+          },
+          { additionalProperties: false },
+        ),
+      ),
+      run_timeout_seconds: optional(
+        Type.Number({
+          exclusiveMinimum: 0,
+          maximum: 2_592_000,
+          description: "A run that takes longer fails.",
+        }),
+      ),
+      failure_workflow_id: optional(
+        Type.String({ description: "A workflow of the project that is started when a run fails." }),
+      ),
+      retention: optional(
+        Type.Object(
+          {
+            days: optional(
+              Type.Integer({ minimum: 1, maximum: 36_500, description: "In place of retention_days." }),
+            ),
+            max_executions: optional(
+              Type.Integer({ minimum: 1, maximum: 100_000_000, description: "Of ended runs, the newest." }),
+            ),
+          },
+          { additionalProperties: false },
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+export type UpdateSettings = Static<typeof UpdateSettings.schema>;
+
+/** The settings of a workflow; null where nothing is set. */
+export type WorkflowSettings = {
+  concurrency: { limit: number; key: string | null } | null;
+  run_timeout_seconds: number | null;
+  failure_workflow_id: string | null;
+  retention: { days: number | null; max_executions: number | null } | null;
+};
+
+export const NO_SETTINGS: WorkflowSettings = {
+  concurrency: null,
+  run_timeout_seconds: null,
+  failure_workflow_id: null,
+  retention: null,
+};
+
+/** Keeps the draft as it is now as a version of its own. */
+export const CreateVersion = json(
+  Type.Object(
+    { description: Type.Optional(Type.String({ maxLength: 2_000, description: "What is new in it." })) },
+    { additionalProperties: false },
+  ),
+);
+export type CreateVersion = Static<typeof CreateVersion.schema>;
+
+/** What runs from now on. */
+export const Publish = json(
+  Type.Object(
+    {
+      version: optional(
+        Type.Integer({
+          minimum: 1,
+          description:
+            "An existing version; null: none, so that the draft runs. Left out: the draft, as a new version.",
+        }),
+      ),
+      description: Type.Optional(Type.String({ maxLength: 2_000, description: "Of the new version." })),
+    },
+    { additionalProperties: false },
+  ),
+);
+export type Publish = Static<typeof Publish.schema>;
+
+export const ListVersions = query(
+  Type.Object({
+    limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
+    offset: Type.Integer({ minimum: 0, default: 0 }),
+  }),
+);
+export type ListVersions = Static<typeof ListVersions.schema>;
+
+/** A version as the API lists it; read alone it carries the program as well. */
+export type WorkflowVersion = {
+  workflow_id: string;
+  version: number;
+  description: string;
+  /** This is what runs. */
+  is_published: boolean;
+  /** The draft is the same as this. */
+  is_draft: boolean;
+  created_by: string;
+  created_at: string;
+};
 
 export type InputSchema = {
   title: string;

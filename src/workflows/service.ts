@@ -19,8 +19,10 @@ import {
   type ValidateWorkflow,
   type Workflow,
 } from "./schema.ts";
+import { settingsOf } from "./settings.ts";
 import type { DefinitionRow, WorkflowPatch, WorkflowRow, WorkflowStore } from "./store.ts";
 import { programFaults } from "./validate.ts";
+import { versionsOf } from "./versions.ts";
 
 export type { WorkflowTarget } from "./store.ts";
 
@@ -58,6 +60,8 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
     return text;
   }
 
+  const programBy = async (hash: string): Promise<Program> => JSON.parse(await textOf(hash));
+
   async function present(row: WorkflowRow): Promise<Workflow> {
     return {
       id: row.id,
@@ -67,7 +71,7 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       name: row.name,
       description: row.description,
       images: row.images,
-      ...(JSON.parse(await textOf(row.definition_hash)) as Program),
+      ...(await programBy(row.definition_hash)),
       public_clone: row.public_clone,
       public_runnable: row.public_runnable,
       num_likes: row.num_likes,
@@ -79,6 +83,9 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
   }
 
   return {
+    ...settingsOf({ store, inScope, programOf: (row) => programBy(row.definition_hash) }),
+    ...versionsOf({ store, clock, inScope, present, programBy }),
+
     /** What firing it needs; undefined when there is none. */
     target: store.target,
 
@@ -103,6 +110,7 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
 
     async create(caller: Caller, scope: InWorkspace, body: CreateWorkflow): Promise<Workflow> {
       checkScope(caller, scope);
+      checkDataset(body);
       const program = checked(body);
       const definition = definitionOf(program);
       const row: WorkflowRow = {
@@ -121,6 +129,9 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
         num_runs: 0,
         num_views: 0,
         run_ms_total: 0,
+        settings: null,
+        published_version: null,
+        published_hash: null,
         created_at: clock.now(),
         updated_at: null,
       };
@@ -139,29 +150,33 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
 
     /** Shallow: a field that is sent replaces the stored one whole. Runs under way keep what they began with. */
     async update(caller: Caller, id: string, body: UpdateWorkflow): Promise<Workflow> {
-      const row = await inScope(caller, id);
-      const before = await present(row);
-      const faults = OWNED.filter((field) => !mayComeBack(body[field], before[field]));
-      if (faults.length > 0) {
-        throw invalid(
-          faults.map((field) => ({
-            field,
-            expected: "the stored value or nothing",
-            received: "another value",
-          })),
-        );
+      checkDataset(body);
+      for (;;) {
+        const row = await inScope(caller, id);
+        const before = await present(row);
+        const faults = OWNED.filter((field) => !mayComeBack(body[field], before[field]));
+        if (faults.length > 0) {
+          throw invalid(
+            faults.map((field) => ({
+              field,
+              expected: "the stored value or nothing",
+              received: "another value",
+            })),
+          );
+        }
+        const patch: WorkflowPatch = { updated_at: clock.now() };
+        for (const field of PLAIN_FIELDS)
+          if (body[field] !== undefined) Object.assign(patch, { [field]: body[field] });
+        // Only what was sent is written: else a change of the name takes back a change of the nodes beside it.
+        const definition = PROGRAM_FIELDS.some((field) => body[field] !== undefined)
+          ? { ...definitionOf(checked(programOf(body, before))), replaces: row.definition_hash }
+          : undefined;
+        if (definition) patch.definition_hash = definition.hash;
+        const updated = await store.update(id, patch, definition);
+        if (!updated) throw notFound("workflow", id);
+        // Someone else's nodes came between: ours are put together with those, and checked again.
+        if (updated !== "changed") return present(updated);
       }
-      const patch: WorkflowPatch = { updated_at: clock.now() };
-      for (const field of PLAIN_FIELDS)
-        if (body[field] !== undefined) Object.assign(patch, { [field]: body[field] });
-      // Only what was sent is written: else a change of the name takes back a change of the nodes beside it.
-      const definition = PROGRAM_FIELDS.some((field) => body[field] !== undefined)
-        ? definitionOf(checked(programOf(body, before)))
-        : undefined;
-      if (definition) patch.definition_hash = definition.hash;
-      const updated = await store.update(id, patch, definition);
-      if (!updated) throw notFound("workflow", id);
-      return present(updated);
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
@@ -187,6 +202,8 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
     async publicInfo(id: string): Promise<Workflow> {
       const row = await find(id);
       if (!row.public_clone && !row.public_runnable) throw notFound("workflow", id);
+      // For a figure that nobody waits for.
+      store.viewed(id).catch(() => {});
       const workflow = await present(row);
       return row.public_clone ? workflow : { ...workflow, nodes: [], output_mapping: {} };
     },
@@ -214,6 +231,11 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
 /** A counter may have moved on since it was read; everything else must be as it is stored. */
 const mayComeBack = (sent: unknown, stored: unknown): boolean =>
   sent === undefined || sent === stored || (typeof sent === "number" && sent >= 0 && sent <= Number(stored));
+
+/** There are no datasets yet, so none can be in reach. */
+function checkDataset({ dataset_id }: Pick<CreateWorkflow, "dataset_id">): void {
+  if (typeof dataset_id === "string") throw notFound("dataset", dataset_id.slice(0, 100));
+}
 
 const PLAIN_KEYS = new Set(["title", "description", "required", "properties"]);
 const PLAIN_FIELDS = [

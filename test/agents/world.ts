@@ -5,6 +5,7 @@ import { tellingEnds } from "../../src/agents/ended.ts";
 import { agentRoutes } from "../../src/agents/routes.ts";
 import type { CreateAgent } from "../../src/agents/schema.ts";
 import { createAgents } from "../../src/agents/service.ts";
+import { streamRoutes } from "../../src/agents/stream-routes.ts";
 import { createTurns } from "../../src/agents/turns.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEvents } from "../../src/events/service.ts";
@@ -64,16 +65,17 @@ export function world(
   const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
-  const conversations = createConversations({ store, agents });
   const turns = createTurns({ store, agents, models, events, runner, clock, report });
   runner.register(turns.job);
+  const conversations = createConversations({ store, agents, turns });
 
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
   const authenticate = async (token: string) => ({ mine: CALLER, other: OTHER })[token];
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate }))
     .use(bodies)
-    .use(agentRoutes({ agents, turns, conversations }));
+    .use(agentRoutes({ agents, conversations }))
+    .use(streamRoutes({ turns, conversations }));
   const maxBodyBytes = 1024 * 1024;
   const metrics = createMetrics();
   const gate = createGate({ app, authenticate, log, metrics, maxBodyBytes, state: () => "ready" });

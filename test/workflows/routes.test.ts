@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../src/lib/ids.ts";
+import { settled } from "../helpers/clock.ts";
 import { CALLER, greet, setup } from "./setup.ts";
 
 const HERE = "/workflows?workspace_id=w";
@@ -77,6 +78,50 @@ describe("a workflow", () => {
     await Promise.all([call("PUT", path, { nodes: [greet] }), call("PUT", path, { name: "Uno" })]);
     const { name, nodes } = (await call("GET", path)).body;
     expect([name, nodes.length]).toEqual(["Uno", 1]);
+  });
+
+  test("keeps both of two changes of the same moment to its program", async () => {
+    const { call } = setup();
+    const path = `/workflows/${(await call("POST", HERE, { nodes: [greet] })).body.id}`;
+    const changes = [
+      { output_mapping: { text: "{{ greet.text }}" } },
+      { input_schema: { properties: { name: { type: "string" } } } },
+      { nodes: [greet, { ...greet, name: "again" }] },
+    ];
+    const answers = await Promise.all(changes.map((change) => call("PUT", path, change)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const { nodes, output_mapping, input_schema } = (await call("GET", path)).body;
+    expect([nodes.length, output_mapping, Object.keys(input_schema.properties)]).toEqual([
+      2,
+      { text: "{{ greet.text }}" },
+      ["name"],
+    ]);
+  });
+
+  test("is checked anew when what it is put together with changed meanwhile", async () => {
+    const { call } = setup();
+    const path = `/workflows/${(await call("POST", HERE, { nodes: [greet], input_schema: { properties: { name: {} } } })).body.id}`;
+    const answers = await Promise.all([
+      call("PUT", path, { nodes: [] }),
+      call("PUT", path, { output_mapping: { text: "{{ greet.text }}" } }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+  });
+
+  test("names no dataset, since there are none", async () => {
+    const { call } = setup();
+    const dataset_id = newId();
+    expect((await call("POST", HERE, { dataset_id })).status).toBe(404);
+    const { id } = (await call("POST", HERE, { dataset_id: null })).body;
+    expect((await call("PUT", `/workflows/${id}`, { dataset_id })).status).toBe(404);
+  });
+
+  test("counts who looks at it in public", async () => {
+    const { call } = setup();
+    const { id } = (await call("POST", HERE, { public_clone: true })).body;
+    for (let n = 0; n < 3; n++) await call("GET", `/workflows/anonymous/${id}`, undefined, null);
+    await settled();
+    expect((await call("GET", `/workflows/${id}`)).body.num_views).toBe(3);
   });
 
   test("is closed, and so are its nodes", async () => {

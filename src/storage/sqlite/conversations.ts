@@ -116,7 +116,23 @@ function finish(
   return true;
 }
 
+function cancelQueued(
+  db: Connection,
+  { conversation_id, turn_id, ended_at }: Parameters<ConversationStore["cancelQueued"]>[0],
+): string[] {
+  return db
+    .all<{ id: string }>(
+      `UPDATE turns SET state = 'cancelled', ended_at = ? WHERE conversation_id = ? AND source <> 'stream'
+         AND state IN ('queued', 'running') AND id = coalesce(?, id) RETURNING id`,
+      ended_at,
+      conversation_id,
+      turn_id ?? null,
+    )
+    .map(({ id }) => id);
+}
+
 export const conversationWrites = {
+  "turns.cancelQueued": cancelQueued,
   "turns.begin": begin,
   "turns.start": start,
   "turns.finish": finish,
@@ -186,6 +202,7 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
   begin: (beginning) => writer.submit("turns.begin", beginning),
   start: (id, lease, started_at) => writer.submit("turns.start", { id, lease, started_at }, "lazy"),
   finish: (end) => writer.submit("turns.finish", end),
+  cancelQueued: (which) => writer.submit("turns.cancelQueued", which),
   unfinishedStreams: async () =>
     reader.all<TurnRow>("SELECT * FROM turns WHERE state IN ('queued', 'running') AND source = 'stream'"),
 });

@@ -1,5 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { JsonObject } from "../../lib/json.ts";
+import type { WorkflowSettings } from "../../workflows/schema.ts";
 
 /**
  * The tables that drizzle's builder works on; the hot ones (jobs, executions, steps, deliveries,
@@ -87,6 +88,18 @@ export const workflows = sqliteTable("workflows", {
   run_ms_total: integer("run_ms_total").notNull(),
   created_at: ms("created_at").notNull(),
   updated_at: ms("updated_at"),
+  settings: text("settings", { mode: "json" }).$type<WorkflowSettings>(),
+  published_version: integer("published_version"),
+  published_hash: text("published_hash"),
+});
+
+export const workflowVersions = sqliteTable("workflow_versions", {
+  workflow_id: text("workflow_id").notNull(),
+  version: integer("version").notNull(),
+  definition_hash: text("definition_hash").notNull(),
+  description: text("description").notNull(),
+  created_by: text("created_by").notNull(),
+  created_at: ms("created_at").notNull(),
 });
 
 export const definitions = sqliteTable("definitions", {

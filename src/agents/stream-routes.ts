@@ -1,0 +1,152 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import { hopOf } from "../hooks/idempotency.ts";
+import { contextOf } from "../http/context.ts";
+import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
+import { policies } from "../http/policy.ts";
+import { json } from "../lib/schema.ts";
+import type { Conversations } from "./conversations.ts";
+import type { LiveTurn } from "./live-turns.ts";
+import { readStreamBody } from "./stream-body.ts";
+import {
+  newProtocolOf,
+  protocolOf,
+  ResumeByChatQuery,
+  ResumeQuery,
+  StopQuery,
+  StreamQuery,
+} from "./stream-protocol.ts";
+import type { Turns } from "./turns.ts";
+
+const tags = ["agents"];
+
+// Open: chat clients send much that is theirs alone. What counts is read by `readStreamBody`.
+const StreamBody = json(
+  Type.Object({
+    id: Type.Optional(
+      Type.Unknown({ description: "Threads messages into one conversation; made where missing." }),
+    ),
+    messages: Type.Unknown({ description: "Messages of a chat client; the last one counts." }),
+  }),
+);
+
+/** Interface 4.2; reading an answer once more, and ending it (design 5). */
+export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversations: Conversations }) =>
+  new Elysia({ name: "agents.stream-routes", prefix: "/agents" })
+    .use(policies)
+    .post(
+      "/anonymous/:id/stream",
+      async ({ params, query, body, request }) =>
+        streamed(
+          request,
+          protocolOf(request, query, body),
+          await turns.talkAnonymously(params.id, readStreamBody(body), asked(request)),
+        ),
+      {
+        policy: "anonymous",
+        query: StreamQuery,
+        body: StreamBody,
+        detail: { summary: "Talk to a public agent", tags },
+      },
+    )
+    .get(
+      "/anonymous/:id/stream",
+      async ({ params, query, request }) =>
+        streamed(
+          request,
+          protocolOf(request, query),
+          await conversations.streamAnonymously(params.id, { ...query, id: query.chatId }),
+        ),
+      {
+        policy: "anonymous",
+        query: ResumeByChatQuery,
+        detail: { summary: "Read a public agent's answer under way from its start", tags },
+      },
+    )
+    .get(
+      "/anonymous/:id/stream/:conversation_id/stream",
+      async ({ params, query, request }) =>
+        streamed(
+          request,
+          newProtocolOf(request, query),
+          await conversations.streamAnonymously(params.id, { ...query, id: params.conversation_id }),
+        ),
+      {
+        policy: "anonymous",
+        query: ResumeQuery,
+        detail: { summary: "The same, by the address that AI SDK 5 and later ask for", tags },
+      },
+    )
+    .post(
+      "/anonymous/:id/conversations/:conversation_id/stop",
+      ({ params, query }) => conversations.stopAnonymously(params.id, params.conversation_id, query),
+      {
+        policy: "anonymous",
+        query: StopQuery,
+        detail: { summary: "Stop a public agent's answer; what has come is kept", tags },
+      },
+    )
+    .post(
+      "/:id/stream",
+      async ({ caller, params, query, body, request }) =>
+        streamed(
+          request,
+          protocolOf(request, query, body),
+          await turns.talk(caller, params.id, readStreamBody(body), asked(request)),
+        ),
+      {
+        policy: "key",
+        query: StreamQuery,
+        body: StreamBody,
+        detail: { summary: "Talk to an agent; the reply is streamed", tags },
+      },
+    )
+    .get(
+      "/:id/stream",
+      async ({ caller, params, query, request }) =>
+        streamed(
+          request,
+          protocolOf(request, query),
+          await conversations.stream(caller, params.id, { ...query, id: query.chatId }),
+        ),
+      {
+        policy: "key",
+        query: ResumeByChatQuery,
+        detail: { summary: "Read an answer under way from its start; 204 when there is none", tags },
+      },
+    )
+    .get(
+      "/:id/stream/:conversation_id/stream",
+      async ({ caller, params, query, request }) =>
+        streamed(
+          request,
+          newProtocolOf(request, query),
+          await conversations.stream(caller, params.id, { ...query, id: params.conversation_id }),
+        ),
+      {
+        policy: "key",
+        query: ResumeQuery,
+        detail: { summary: "The same, by the address that AI SDK 5 and later ask for", tags },
+      },
+    )
+    .post(
+      "/:id/conversations/:conversation_id/stop",
+      ({ caller, params, query }) => conversations.stop(caller, params.id, params.conversation_id, query),
+      {
+        policy: "key",
+        query: StopQuery,
+        detail: { summary: "Stop the answers under way; what has come is kept", tags },
+      },
+    );
+
+const asked = (request: Request) => ({
+  request_id: contextOf(request).request_id,
+  tellContext: request.headers.get("x-enable-request-context") === "true",
+  hop: hopOf(request.headers),
+});
+
+function streamed(request: Request, protocol: StreamProtocol, turn: LiveTurn | undefined): Response {
+  if (!turn) return new Response(null, { status: 204 });
+  contextOf(request).keepOpen();
+  return streamResponse(turn.log, protocol, { "x-conversation-id": turn.conversation_id });
+}

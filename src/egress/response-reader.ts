@@ -1,0 +1,205 @@
+import { EgressError } from "./errors.ts";
+
+/** `headers` by lowercase name; of one sent several times, all values joined by commas. */
+export type Head = { status: number; headers: Record<string, string> };
+
+export type Receiver = {
+  head(head: Head): void;
+  body(chunk: Uint8Array): void;
+  end(): void;
+};
+
+const LONGEST_HEAD = 64 * 1_024;
+const LONGEST_CHUNK_LINE = 4 * 1_024;
+const LONGEST_TRAILER = 16 * 1_024;
+
+type State = "head" | "length" | "until close" | "chunk size" | "chunk" | "chunk end" | "trailer" | "ended";
+
+/**
+ * Reads one HTTP/1.1 answer (RFC 9112) from bytes however they are cut, and is strict: what could be read in
+ * two ways is refused, for the connection serves other requests later.
+ *
+ *     head ──┬─ no body ────────────────────────────────────────────> ended
+ *       ↑ 1xx├─ Content-Length ──> length ──────────────────────────> ended
+ *            ├─ chunked ─────────> chunk size ⇄ chunk, chunk end ──> trailer ──> ended
+ *            └─ neither ─────────> until close ──(eof)──────────────> ended
+ */
+export class ResponseReader {
+  /** Something has come; a request that got nothing may be sent again on another connection. */
+  started = false;
+  /** Once ended: the connection may carry another request. */
+  reusable = false;
+  #state: State = "head";
+  #held: Buffer | undefined;
+  #left = 0;
+  #trailer = 0;
+
+  constructor(
+    readonly method: string,
+    readonly to: Receiver,
+  ) {}
+
+  get ended(): boolean {
+    return this.#state === "ended";
+  }
+
+  /** Throws EgressError `other` at what is not HTTP/1.1. Bytes past the end make the connection unusable. */
+  push(chunk: Buffer): void {
+    this.started = true;
+    let bytes = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
+    this.#held = undefined;
+    while (bytes.length > 0) {
+      if (this.#state === "ended") {
+        this.reusable = false;
+        return;
+      }
+      const taken = this.#step(bytes);
+      if (taken === 0) {
+        this.#held = bytes;
+        return;
+      }
+      bytes = bytes.subarray(taken);
+    }
+  }
+
+  /** The other side has closed. False: the answer was not whole. */
+  eof(): boolean {
+    if (this.#state === "until close") this.#end();
+    return this.#state === "ended";
+  }
+
+  /** How many bytes were used up; none when more must come first. */
+  #step(bytes: Buffer): number {
+    switch (this.#state) {
+      case "head":
+        return this.#readHead(bytes);
+      case "length":
+      case "chunk":
+        return this.#readCounted(bytes);
+      case "until close":
+        this.to.body(bytes);
+        return bytes.length;
+      case "chunk size":
+        return this.#readChunkSize(bytes);
+      case "chunk end":
+        if (bytes.length < 2) return 0;
+        if (bytes[0] !== 13 || bytes[1] !== 10) throw nonsense("a chunk does not end where it should");
+        this.#state = "chunk size";
+        return 2;
+      case "trailer":
+        return this.#readTrailer(bytes);
+      case "ended":
+        return bytes.length;
+    }
+  }
+
+  #readHead(bytes: Buffer): number {
+    const at = bytes.indexOf("\r\n\r\n");
+    if (at === -1 ? bytes.length > LONGEST_HEAD : at > LONGEST_HEAD) throw nonsense("its head is too long");
+    if (at === -1) {
+      if (!couldBeHttp(bytes)) throw nonsense("it does not begin with HTTP/1");
+      return 0;
+    }
+    const { minor, head } = parseHead(bytes.toString("latin1", 0, at));
+    if (head.status < 200) {
+      if (head.status === 101) throw nonsense("it changes the protocol");
+      return at + 4;
+    }
+    this.#frame(head, minor);
+    this.to.head(head);
+    if (this.#state === "length" && this.#left === 0) this.#end();
+    return at + 4;
+  }
+
+  #frame({ status, headers }: Head, minor: string): void {
+    const connection = headers["connection"]?.toLowerCase() ?? "";
+    this.reusable = minor === "1" ? !connection.includes("close") : connection.includes("keep-alive");
+    const coding = headers["transfer-encoding"]?.toLowerCase();
+    const length = headers["content-length"];
+    this.#left = 0;
+    if (this.method === "HEAD" || status === 204 || status === 304) this.#state = "length";
+    else if (coding === "chunked") {
+      this.#state = "chunk size";
+      // Both at once is how a request or an answer is smuggled past somebody.
+      if (length !== undefined) this.reusable = false;
+    } else if (coding !== undefined) throw nonsense(`its transfer-encoding is ${coding.slice(0, 40)}`);
+    else if (length !== undefined) {
+      this.#state = "length";
+      this.#left = lengthOf(length);
+    } else {
+      this.#state = "until close";
+      this.reusable = false;
+    }
+  }
+
+  #readCounted(bytes: Buffer): number {
+    const taken = Math.min(this.#left, bytes.length);
+    this.to.body(taken === bytes.length ? bytes : bytes.subarray(0, taken));
+    this.#left -= taken;
+    if (this.#left === 0) {
+      if (this.#state === "chunk") this.#state = "chunk end";
+      else this.#end();
+    }
+    return taken;
+  }
+
+  #readChunkSize(bytes: Buffer): number {
+    const at = bytes.indexOf("\r\n");
+    if (at === -1) {
+      if (bytes.length > LONGEST_CHUNK_LINE) throw nonsense("a chunk's size is too long");
+      return 0;
+    }
+    const size = /^([0-9a-f]{1,8})[ \t]*(?:;|$)/i.exec(bytes.toString("latin1", 0, at))?.[1];
+    if (size === undefined) throw nonsense("a chunk has no size");
+    this.#left = Number.parseInt(size, 16);
+    this.#state = this.#left === 0 ? "trailer" : "chunk";
+    return at + 2;
+  }
+
+  #readTrailer(bytes: Buffer): number {
+    const at = bytes.indexOf("\r\n");
+    this.#trailer += at === -1 ? 0 : at + 2;
+    if (this.#trailer + (at === -1 ? bytes.length : 0) > LONGEST_TRAILER)
+      throw nonsense("its trailer is too long");
+    if (at === -1) return 0;
+    if (at === 0) this.#end();
+    return at + 2;
+  }
+
+  #end(): void {
+    this.#state = "ended";
+    this.to.end();
+  }
+}
+
+const nonsense = (why: string) => new EgressError("other", `the answer is not valid HTTP: ${why}`);
+
+const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: |$)/;
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const START = "HTTP/1.";
+
+const couldBeHttp = (bytes: Buffer): boolean => START.startsWith(bytes.toString("latin1", 0, START.length));
+
+function parseHead(text: string): { minor: string; head: Head } {
+  const lines = text.split("\r\n");
+  const first = STATUS_LINE.exec(lines[0]!);
+  if (!first) throw nonsense("it does not begin with a status");
+  const headers: Record<string, string> = Object.create(null);
+  for (let index = 1; index < lines.length; index++) {
+    const line = lines[index]!;
+    const colon = line.indexOf(":");
+    const name = line.slice(0, colon).toLowerCase();
+    if (colon < 1 || !NAME.test(name)) throw nonsense("a header has no name");
+    const value = line.slice(colon + 1).trim();
+    headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
+  }
+  return { minor: first[1]!, head: { status: Number(first[2]), headers } };
+}
+
+function lengthOf(text: string): number {
+  const [first, ...others] = text.split(",").map((each) => each.trim());
+  const length = Number(first);
+  if (!/^\d{1,15}$/.test(first ?? "") || others.some((each) => each !== first))
+    throw nonsense("its length cannot be read");
+  return length;
+}
