@@ -1,10 +1,24 @@
 import { apiCall } from "./api-call.ts";
+import { extractContent } from "./extract-content.ts";
+import { listOperations } from "./list-operations.ts";
 import { llm } from "./llm.ts";
 import type { NodeType } from "./node.ts";
+import { parseData } from "./parse-data.ts";
+import { renderTemplate } from "./render-template.ts";
 import { setVariables } from "./set-variables.ts";
+import { stringToJson } from "./string-to-json.ts";
 
 /** Every node type there is: one file each, one line here. */
-const all: NodeType[] = [setVariables, apiCall, llm];
+const all: NodeType[] = [
+  setVariables,
+  renderTemplate,
+  listOperations,
+  parseData,
+  stringToJson,
+  extractContent,
+  apiCall,
+  llm,
+];
 
 export const nodeTypes: ReadonlyMap<string, NodeType> = new Map(all.map((type) => [type.name, type]));
 

@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { schemaCheck, schemaFaults } from "../lib/draft-07.ts";
 import { isObject, type Json } from "../lib/json.ts";
+import { jsonIn } from "../lib/json-in-text.ts";
 import { ModelError, type ModelMessage } from "../models/model.ts";
 import { defineNode, NodeError } from "./node.ts";
 
@@ -86,21 +87,14 @@ function reader(json_schema: Record<string, unknown>): (text: string) => Json {
   if (wrong) throw new NodeError("INVALID_CONFIG", `${wrong.field}: expected ${wrong.expected}`);
   const faultsOf = schemaCheck(json_schema);
   return (text) => {
-    const value = parsed(text);
+    const value = jsonIn(text);
+    if (value === undefined) {
+      throw new NodeError("NOT_JSON", "The model's answer is not JSON.", { retryable: true });
+    }
     const fault = faultsOf(value)[0];
     if (!fault) return value;
     const where = fault.field ? `${fault.field}: ` : "";
     const told = `The model's answer does not fit json_schema: ${where}expected ${fault.expected}, received ${fault.received}.`;
     throw new NodeError("JSON_MISFIT", told, { retryable: true });
   };
-}
-
-// Models like to wrap JSON in a fence although told not to.
-function parsed(text: string): Json {
-  const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
-  try {
-    return JSON.parse(inner) as Json;
-  } catch {
-    throw new NodeError("NOT_JSON", "The model's answer is not JSON.", { retryable: true });
-  }
 }

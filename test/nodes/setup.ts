@@ -1,6 +1,6 @@
 import { createEgress, type Egress } from "../../src/egress/egress.ts";
 import type { Answer, ModelRequest, Models } from "../../src/models/model.ts";
-import type { NodeRun } from "../../src/nodes/node.ts";
+import type { NodeRun, NodeType } from "../../src/nodes/node.ts";
 import { TestClock } from "../helpers/clock.ts";
 
 /** A server on loopback that answers with `answer` and keeps what it was sent. */
@@ -59,4 +59,13 @@ export function runWith(
     scope: { workspace_id: "w", project_id: "p" },
     close: () => egress.close(),
   };
+}
+
+/** Runs a node once, with nothing but what it is given. */
+export async function run(type: NodeType, config: object, world = runWith()) {
+  try {
+    return await type.run(config as never, world);
+  } finally {
+    world.close();
+  }
 }
