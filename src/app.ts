@@ -55,6 +55,7 @@ import { sqliteWorkspaces } from "./storage/sqlite/workspaces.ts";
 import { VERSION } from "./version.ts";
 import { forgetFigures } from "./webhooks/chores.ts";
 import { createDeliveries } from "./webhooks/deliveries.ts";
+import { createDryRun } from "./webhooks/dry-run.ts";
 import { deliveryAttempt } from "./webhooks/jobs.ts";
 import { createWebhooks } from "./webhooks/service.ts";
 import { createTestSend } from "./webhooks/test-send.ts";
@@ -94,6 +95,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const { inScope } = webhooks;
   const deliveryStore = sqliteDeliveries(storage);
   const deliveries = createDeliveries({ store: deliveryStore, inScope, runner, clock });
+  const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
   runner.register(deliveryAttempt({ ...sender, store: deliveryStore }));
 
@@ -152,6 +154,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     eventRecords,
     webhooks,
     deliveries,
+    dryRun,
     testSend,
     mail,
     models,

@@ -34,6 +34,8 @@ const group = (words: string, help: string, below: Entry[]): Group => ({ words, 
 const ofServe = () => import("./serve.ts");
 const ofKeys = () => import("./keys.ts");
 const ofWebhooks = () => import("./webhooks.ts");
+const ofTrials = () => import("./webhook-trials.ts");
+const ofEvents = () => import("./events.ts");
 const ofTokens = () => import("./hook-tokens.ts");
 const ofWorkspaces = () => import("./workspaces.ts");
 const ofBackup = () => import("./backup.ts");
@@ -41,6 +43,12 @@ const ofMigrate = () => import("./migrate.ts");
 const ofConfig = () => import("./config.ts");
 
 const record = [folder, project, asJson];
+
+const sample = [
+  ...record,
+  option("--event <kind>", "Event kind of the sample"),
+  option("--from <file>", "JSON file with its data; - is standard input"),
+];
 
 const keys = group("keys", "API keys", [
   leaf(
@@ -91,11 +99,18 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
   leaf("show <id>", "Show one", record, async () => (await ofWebhooks()).showWebhook),
   leaf("update <id>", "Change one", [...record, webhookBody], async () => (await ofWebhooks()).updateWebhook),
   leaf("delete <id>", "Delete one", [folder, project], async () => (await ofWebhooks()).deleteWebhook),
+  leaf("test <id>", "Send it a sample now", sample, async () => (await ofTrials()).testWebhook),
   leaf(
-    "test <id>",
-    "Send it a sample now",
-    [...record, option("--event <kind>", "Event kind of the sample")],
-    async () => (await ofWebhooks()).testWebhook,
+    "dry-run <id>",
+    "Tell what would become of an event, and send nothing",
+    sample,
+    async () => (await ofTrials()).dryRunWebhook,
+  ),
+  leaf(
+    "redeliver <id> <delivery>",
+    "Send the event of a delivery once more",
+    record,
+    async () => (await ofTrials()).redeliver,
   ),
   leaf(
     "logs <id>",
@@ -133,6 +148,27 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
   ),
   leaf("resume <id>", "Send to it again", record, async () => (await ofWebhooks()).resumeWebhook),
   tokens,
+]);
+
+const events = group("events", "What happened, and what became of it at every webhook", [
+  leaf(
+    "list",
+    "List events, newest first",
+    [
+      ...record,
+      option("--limit <count>", "How many (default: 50)"),
+      option("--event <kind>", "Only this event kind"),
+      option("--subject <id>", "Only of this execution or conversation"),
+      between,
+    ],
+    async () => (await ofEvents()).listEvents,
+  ),
+  leaf(
+    "show <id>",
+    "Show one, and why each webhook got it or not",
+    record,
+    async () => (await ofEvents()).showEvent,
+  ),
 ]);
 
 const workspaces = group("workspaces", "Workspaces and their projects", [
@@ -229,6 +265,7 @@ export const commands: Entry[] = [
   ),
   keys,
   webhooks,
+  events,
   workspaces,
   backup,
   restore,

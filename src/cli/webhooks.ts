@@ -1,19 +1,8 @@
-import { readFileSync } from "node:fs";
-import type { Static, TSchema } from "typebox";
 import type { Services } from "../app.ts";
-import { describe, invalid } from "../lib/errors.ts";
-import { isObject } from "../lib/json.ts";
-import type { Schema } from "../lib/schema.ts";
-import {
-  CreateWebhook,
-  ListLogs,
-  ReadStats,
-  RotateSecret,
-  TestWebhook,
-  UpdateWebhook,
-} from "../webhooks/schema.ts";
+import { CreateWebhook, ListLogs, ReadStats, RotateSecret, UpdateWebhook } from "../webhooks/schema.ts";
+import { checked, readBody } from "./body.ts";
 import { type Call, callerOf, callersOf, reaching, text, withServices } from "./command.ts";
-import { EXIT, ExitError, usageError } from "./exit.ts";
+import { usageError } from "./exit.ts";
 import { putJson, putList, putRecord } from "./output.ts";
 
 const MOST = 1_000;
@@ -111,17 +100,6 @@ export const resumeWebhook = (call: Call) =>
     ),
   );
 
-/** Sends a sample; exit code 5 when the receiver did not take it. */
-export const testWebhook = (call: Call) =>
-  withServices(call, async (services) => {
-    const body = checked(TestWebhook, { event: text(call.flags, "event") });
-    const result = await reaching(call, services, (caller) => services.testSend(caller, call.args[0]!, body));
-    const { sent, received } = result;
-    if (call.flags["json"]) putJson(call.output, result);
-    else putRecord(call, { sent: `${sent.method} ${sent.url}`, event: result.event, ...received });
-    if (!result.success) throw new ExitError(EXIT.refused, "the receiver did not take the sample");
-  });
-
 export const webhookLogs = (call: Call) =>
   withServices(call, async (services) => {
     const { limit, status, event, since, until } = call.flags;
@@ -196,23 +174,4 @@ function bodyOf(flags: Call["flags"]): Record<string, unknown> {
     ...(url === undefined ? {} : { url }),
     ...(events === undefined ? {} : { events: events.split(",").map((one) => one.trim()) }),
   };
-}
-
-function readBody(from: string): Record<string, unknown> {
-  let body: unknown;
-  try {
-    body = JSON.parse(readFileSync(from === "-" ? 0 : from, "utf8"));
-  } catch (error) {
-    throw usageError(`--from ${from}: ${(error as Error).message}`);
-  }
-  if (!isObject(body)) throw usageError(`--from ${from}: expected a JSON object, received ${describe(body)}`);
-  return body;
-}
-
-/** The same check that the API makes of the same body. */
-function checked<T extends TSchema>(schema: Schema<T>, body: Record<string, unknown>): Static<T> {
-  // By way of JSON: what is undefined here is not there, as in a request.
-  const result = schema["~standard"].validate(JSON.parse(JSON.stringify(body)));
-  if ("issues" in result) throw invalid(result.issues);
-  return result.value;
 }

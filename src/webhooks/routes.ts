@@ -3,8 +3,10 @@ import { accepted, created, noContent } from "../http/answers.ts";
 import { page, stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import type { Deliveries } from "./deliveries.ts";
+import type { DryRunning } from "./dry-run.ts";
 import {
   CreateWebhook,
+  DryRun,
   ListLogs,
   ListWebhooks,
   ReadStats,
@@ -23,10 +25,12 @@ export const webhookRoutes = ({
   webhooks,
   deliveries,
   testSend,
+  dryRun,
 }: {
   webhooks: Webhooks;
   deliveries: Deliveries;
   testSend: TestSend;
+  dryRun: DryRunning;
 }) =>
   new Elysia({ name: "webhooks.routes" })
     .use(policies)
@@ -77,6 +81,10 @@ export const webhookRoutes = ({
     .post("/webhooks/:id/test", ({ caller, params, body }) => testSend(caller, params.id, body), {
       ...about("Send a sample now and show both sides of it"),
       body: TestWebhook,
+    })
+    .post("/webhooks/:id/dry-run", ({ caller, params, body }) => dryRun(caller, params.id, body), {
+      ...about("Tell what would become of an event, and the bytes that would be sent"),
+      body: DryRun,
     })
     .get(
       "/webhooks/:id/logs",

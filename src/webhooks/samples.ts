@@ -1,8 +1,13 @@
-import type { EventKind } from "../events/schema.ts";
+import { EVENT_KINDS, type EventKind, type EventPattern, matches } from "../events/schema.ts";
 import { iso } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json.ts";
 
 const id = (digit: number): string => `00000000-0000-7000-8000-${String(digit).repeat(12)}`;
+
+/** The kind that a sample is of when nobody names one: the first that the patterns take in. */
+export const firstKind = (events: EventPattern[]): EventKind =>
+  EVENT_KINDS.find((kind) => events.some((pattern) => matches(pattern, kind))) ??
+  "workflow.execution.completed";
 
 /** Data in the shape of each kind (interface 6.2, design 3), for test sends. `at`: epoch milliseconds. */
 export function sampleData(kind: EventKind, at: number): JsonObject {

@@ -111,6 +111,18 @@ export const TestWebhook = json(
 );
 export type TestWebhook = Static<typeof TestWebhook.schema>;
 
+/** A sample of an event; `data` is the kind's own sample where it is not given. */
+export const DryRun = json(
+  Type.Object(
+    {
+      event: Type.Optional(Type.Enum([...EVENT_KINDS])),
+      data: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    },
+    closed,
+  ),
+);
+export type DryRun = Static<typeof DryRun.schema>;
+
 const listing = {
   limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100 }),
   offset: Type.Integer({ minimum: 0, default: 0 }),

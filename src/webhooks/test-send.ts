@@ -1,10 +1,10 @@
 import { envelope } from "../events/envelope.ts";
-import { EVENT_KINDS, type EventKind, matches } from "../events/schema.ts";
+import type { EventKind } from "../events/schema.ts";
 import type { Caller } from "../keys/schema.ts";
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { evaluate } from "./conditions.ts";
-import { sampleData } from "./samples.ts";
+import { firstKind, sampleData } from "./samples.ts";
 import type { TestWebhook } from "./schema.ts";
 import { deliveryHeaders, type Sender, sendOnce } from "./send.ts";
 import type { SubscriptionRow } from "./store.ts";
@@ -23,7 +23,7 @@ export function createTestSend(
 ) {
   return async (caller: Caller, webhook_id: string, { event, test_data }: TestWebhook) => {
     const webhook = await deps.inScope(caller, webhook_id);
-    const kind = (event as EventKind | undefined) ?? firstKind(webhook);
+    const kind = (event as EventKind | undefined) ?? firstKind(webhook.events);
     const at = deps.clock.now();
     const data = { ...sampleData(kind, at), ...(test_data as JsonObject | undefined), test: true };
     const body = envelope({ kind, at, data }, webhook);
@@ -45,13 +45,20 @@ export function createTestSend(
         error: received.error,
       },
       conditions: { hold: verdict.holds, reason: verdict.holds ? null : verdict.reason },
+      verify: howToVerify(webhook_id),
     };
   };
 }
 
-const firstKind = ({ events }: SubscriptionRow): EventKind =>
-  EVENT_KINDS.find((kind) => events.some((pattern) => matches(pattern, kind))) ??
-  "workflow.execution.completed";
+/** What a receiver's author does with the bytes above; the secret itself is not repeated here. */
+const howToVerify = (id: string) => ({
+  secret: `GET /api/v1/webhooks/${id}/secret, or: errand webhooks secret ${id}`,
+  service_signature:
+    "X-Service-Signature is sha256= and the lowercase hex HMAC-SHA256 of the body's bytes, keyed with the whole secret as it is shown.",
+  command: 'printf %s "$BODY" | openssl dgst -sha256 -hmac "$SECRET"',
+  standard_webhooks:
+    'webhook-signature is v1, and the base64 HMAC-SHA256 of "webhook-id.webhook-timestamp.body", keyed with the base64-decoded part behind whsec_; any Standard Webhooks library checks it.',
+});
 
 const OURS = /^(content-type|user-agent|webhook-.*|x-service-.*)$/i;
 

@@ -55,6 +55,7 @@ describe("usage", () => {
       ["keys"],
       ["webhooks"],
       ["webhooks", "tokens"],
+      ["events"],
       ["workspaces"],
       ["backup"],
       ["migrate"],
@@ -200,6 +201,23 @@ describe("webhooks", () => {
     });
     const { id } = await json<Record_>("webhooks", "create", "--url", receiver.url.href, "--events", "*");
     expect((await json("webhooks", "test", id!))["success"]).toBe(true);
+    const file = join(scratchFolder(), "data.json");
+    writeFileSync(file, '{"message_count": 41}');
+    const chosen = ["--event", "agent.conversation.completed", "--from", file];
+    const { sent, verify } = await json<{ sent: { body: string }; verify: object }>(
+      ...["webhooks", "test", id!],
+      ...chosen,
+    );
+    expect(JSON.parse(sent.body)).toMatchObject({ data: { message_count: 41, test: true } });
+    expect(verify).toMatchObject({ secret: expect.stringContaining(`errand webhooks secret ${id}`) });
+    expect(await json("webhooks", "dry-run", id!, ...chosen)).toMatchObject({
+      would_send: true,
+      payload: expect.stringContaining('"data":{"message_count":41}'),
+    });
+    expect((await run("webhooks", "dry-run", id!)).stdout).toContain("would_send");
+    expect(await json<unknown[]>("events", "list")).toEqual([]);
+    expect((await run("events", "show", id!)).code).toBe(5);
+    expect((await run("webhooks", "redeliver", id!, id!)).code).toBe(5);
     status = 500;
     const { code, stdout } = await run("webhooks", "test", id!);
     expect(code).toBe(5);

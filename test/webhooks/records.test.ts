@@ -266,3 +266,69 @@ describe("an event", () => {
     expect((await eventRecords.list(other, all)).items).toEqual([]);
   });
 });
+
+describe("a dry run", () => {
+  test("tells which condition stops an event, with what each saw, and sends nothing", async () => {
+    const { subscribe, dryRun, caller, storage } = await world();
+    const { url, got } = receiver();
+    const conditions = { score: { gt: 3 }, "resolution.category": "billing", missing: { exists: false } };
+    const { id } = await subscribe({ url, conditions, filters: { include_fields: ["score"] } });
+    const data = { score: 2, resolution: { category: "billing" } };
+    const stopped = await dryRun(caller, id, { event: "agent.conversation.completed", data });
+    expect(stopped).toMatchObject({
+      ...{ would_send: false, outcome: "filtered", reason: "score gt 3, observed 2" },
+      conditions: [
+        { field: "score", expected: { gt: 3 }, observed: 2, holds: false },
+        { field: "resolution.category", expected: "billing", observed: "billing", holds: true },
+        { field: "missing", expected: { exists: false }, observed: null, holds: true },
+      ],
+    });
+    const passed = await dryRun(caller, id, {
+      event: "agent.conversation.completed",
+      data: { ...data, score: 4 },
+    });
+    expect(passed).toMatchObject({ would_send: true, outcome: "delivered", reason: null });
+    expect(JSON.parse(passed.payload)).toEqual({
+      event: "agent.conversation.completed",
+      timestamp: "2026-01-01T00:00:00.000Z",
+      webhook_id: id,
+      data: { score: 4 },
+    });
+    expect(got).toEqual([]);
+    expect(storage.reader.all("SELECT id FROM events UNION ALL SELECT id FROM deliveries")).toEqual([]);
+  });
+
+  test("decides as the event itself is decided, and writes the same bytes", async () => {
+    const { subscribe, dryRun, caller, emit, idle } = await world();
+    const { url, got } = receiver();
+    const { id } = await subscribe({ url, conditions: { status: "success" } });
+    const data = { status: "success", text: "\u2028 ü 💡", n: 1.5 };
+    const { payload, payload_size } = await dryRun(caller, id, {
+      event: "workflow.execution.completed",
+      data,
+    });
+    await emit({ data });
+    await idle();
+    expect(got[0]!.body).toBe(payload);
+    expect(payload_size).toBe(Buffer.byteLength(payload));
+  });
+
+  test("tells a kind that is not listed and a pause, and takes a sample of its own without data", async () => {
+    const { subscribe, dryRun, caller, webhooks } = await world();
+    const { id } = await subscribe({ url: "https://example.com/", events: ["agent.*"] });
+    expect(await dryRun(caller, id, { event: "workflow.step.completed" })).toMatchObject({
+      outcome: "not_subscribed",
+      reason: "lists agent.*, and not workflow.step.completed",
+    });
+    const { payload } = await dryRun(caller, id, {});
+    expect(JSON.parse(payload)).toMatchObject({
+      event: "agent.conversation.started",
+      data: { user_id: "sample-user" },
+    });
+    await webhooks.pause(caller, id);
+    expect(await dryRun(caller, id, {})).toMatchObject({
+      outcome: "paused",
+      reason: "paused by a key holder",
+    });
+  });
+});

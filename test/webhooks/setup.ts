@@ -9,6 +9,7 @@ import { insertOutbox, sqliteEvents } from "../../src/storage/sqlite/events.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
 import { sqliteSubscriptions } from "../../src/storage/sqlite/subscriptions.ts";
 import { createDeliveries } from "../../src/webhooks/deliveries.ts";
+import { createDryRun } from "../../src/webhooks/dry-run.ts";
 import { deliveryAttempt } from "../../src/webhooks/jobs.ts";
 import type { CreateWebhook } from "../../src/webhooks/schema.ts";
 import { createWebhooks } from "../../src/webhooks/service.ts";
@@ -80,6 +81,7 @@ export async function setup(options: { storage?: ReturnType<typeof memoryStorage
   const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock });
   const { inScope } = webhooks;
   const deliveries = createDeliveries({ store, inScope, runner, clock });
+  const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
   const events = createEvents({ store: sqliteEvents(storage), runner });
   const job = deliveryAttempt({ ...sender, store, random: () => 0 });
@@ -126,6 +128,7 @@ export async function setup(options: { storage?: ReturnType<typeof memoryStorage
       webhooks,
       deliveries,
       testSend,
+      dryRun,
       events,
       job,
       vault,
