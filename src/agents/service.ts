@@ -14,12 +14,11 @@ import {
   type PublicAgent,
   type UpdateAgent,
 } from "./schema.ts";
-import type { AgentRow, AgentStore } from "./store.ts";
+import type { AgentRow, AgentStore, AgentTarget } from "./store.ts";
 
 export type Agents = ReturnType<typeof createAgents>;
 
-/** What talking to an agent needs of it. */
-export type AgentTarget = AgentRow;
+export type { AgentTarget } from "./store.ts";
 
 type Belongs = (id: string, project_id: string) => Promise<"ok" | "foreign" | "missing">;
 
@@ -33,13 +32,13 @@ export function createAgents({
   workflows: { belongs: Belongs };
   clock: Clock;
 }) {
-  async function find(id: string): Promise<AgentRow> {
+  async function find(id: string): Promise<AgentTarget> {
     const agent = isUuid(id) ? await store.get(id) : undefined;
     if (!agent) throw notFound("agent", id);
     return agent;
   }
 
-  async function inScope(caller: Caller, id: string): Promise<AgentRow> {
+  async function inScope(caller: Caller, id: string): Promise<AgentTarget> {
     const agent = await find(id);
     if (agent.project_id !== caller.project_id) throw forbidden("This key cannot reach that agent.");
     return agent;

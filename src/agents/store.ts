@@ -14,6 +14,13 @@ export type AgentRow = {
   updated_at: number | null;
 };
 
+/** What talking to an agent needs of it. */
+export type AgentTarget = AgentRow & {
+  /** Answers that `recent_turn_ms` is the sum of; older ones weigh less. */
+  recent_turns: number;
+  recent_turn_ms: number;
+};
+
 export type AgentStore = {
   create(agent: AgentRow): Promise<void>;
   /** Undefined: it is gone, or it is no longer of the version before the given one. */
@@ -21,7 +28,7 @@ export type AgentStore = {
   /** With its hook tokens; its conversations stay on record. */
   remove(id: string): Promise<boolean>;
   /** One prepared read: this is asked for every message. */
-  get(id: string): Promise<AgentRow | undefined>;
+  get(id: string): Promise<AgentTarget | undefined>;
   /** Newest first. */
   list(
     project_id: string,

@@ -172,7 +172,7 @@ export function createTurns(deps: Deps) {
         let answered: StartAnswer | undefined;
         await begin(opening, { text, facts, source, hop }, async (beginning) => {
           const { turn, conversation } = beginning;
-          const estimated_completion = iso(clock.now() + USUAL_TURN_MS);
+          const estimated_completion = iso(clock.now() + usualMs(agent));
           const made = request.answer({ execution_id: turn.id, estimated_completion });
           const ours = { tenant: agent.workspace_id, key: conversation.id, ref: turn.id };
           const placement = runner.place(TURN_JOB, ours);
@@ -259,6 +259,9 @@ const stoppedEnd = ({ parts, usage, retryable }: AnswerEnd): AnswerEnd => ({
   usage,
   retryable,
 });
+
+const usualMs = ({ recent_turns, recent_turn_ms }: AgentTarget): number =>
+  recent_turns > 0 ? Math.round(recent_turn_ms / recent_turns) : USUAL_TURN_MS;
 
 /** Two first messages of one conversation at the same moment: the second joins what the first made. */
 async function retryRaced<T>(attempt: () => Promise<T | undefined>): Promise<T> {

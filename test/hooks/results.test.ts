@@ -22,7 +22,6 @@ function slowServer() {
     },
   };
 }
-const slow = slowServer();
 
 const GREET = {
   input_schema: {
@@ -71,6 +70,7 @@ describe("a webhook whose sender waits", () => {
   });
 
   test("gets 202 when the time is over, and the result later at the status address", async () => {
+    const slow = slowServer();
     const { aWorkflow, send, clock } = live();
     const { url, token } = await aWorkflow({ nodes: [apiCall("call", slow.url)] });
     const answering = send("POST", `${url}&wait=5`, { body: {} });
@@ -119,6 +119,7 @@ describe("a webhook whose sender waits", () => {
   });
 
   test("that goes away waits no longer, and the work goes on", async () => {
+    const slow = slowServer();
     const { aWorkflow, ask, executions } = live();
     const { url } = await aWorkflow({ nodes: [apiCall("call", slow.url)] });
     const leaving = new AbortController();
@@ -131,6 +132,7 @@ describe("a webhook whose sender waits", () => {
   });
 
   test("is answered at once when the program stops", async () => {
+    const slow = slowServer();
     const { aWorkflow, send, waiters } = live();
     const { url } = await aWorkflow({ nodes: [apiCall("call", slow.url)] });
     const answering = send("POST", `${url}&wait=60`, { body: {} });
@@ -213,5 +215,45 @@ describe("the status address", () => {
     expect(await status("no-id", one.token)).toEqual(absent);
     const both = `/webhooks/executions/${started}?token=${one.token}&token=${other.token}`;
     expect((await send("GET", both)).status).toBe(401);
+  });
+});
+
+describe("the estimate of when work will be done", () => {
+  test("comes from what the agent's answers took so far, and follows when that changes", async () => {
+    const { anAgent, send, model, agents } = live();
+    const { url } = await anAgent();
+    // The agents' clock: it stands still but for what a test lets an answer take.
+    const begun = agents.clock.now();
+    const answered = async (ms: number) => {
+      const { body } = await send("POST", url, { body: { message: "Hi" } });
+      const call = await model.next();
+      const estimate = Date.parse(body.estimated_completion) - agents.clock.now();
+      await agents.clock.advance(ms);
+      call.say("Hello").finish();
+      await agents.until(body.execution_id, "success");
+      return estimate;
+    };
+    expect(await answered(1_000)).toBe(5_000);
+    expect(await answered(3_000)).toBe(1_000);
+    expect(await answered(2_000)).toBe(2_000);
+    expect(agents.clock.now() - begun).toBe(6_000);
+    for (let n = 0; n < 200; n++) await answered(10_000);
+    expect(await answered(0)).toBeGreaterThan(9_000);
+  });
+
+  test("comes from what the workflow's runs took so far", async () => {
+    const slow = slowServer();
+    const { aWorkflow, send, clock } = live();
+    const { url } = await aWorkflow({ nodes: [apiCall("call", slow.url)] });
+    const answering = send("POST", url, { body: {} });
+    const release = await slow.called();
+    const { execution_id } = (await answering).body;
+    await clock.advance(4_000);
+    release();
+    const token = url.slice(url.indexOf("token="));
+    await send("GET", `/webhooks/executions/${execution_id}?${token}&wait=5`);
+    const { body } = await send("POST", url, { body: {} });
+    (await slow.called())();
+    expect(Date.parse(body.estimated_completion) - clock.now()).toBe(4_000);
   });
 });

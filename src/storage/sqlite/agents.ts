@@ -1,5 +1,5 @@
 import { and, count, desc, eq, or } from "drizzle-orm";
-import type { AgentRow, AgentStore } from "../../agents/store.ts";
+import type { AgentRow, AgentStore, AgentTarget } from "../../agents/store.ts";
 import type { Connection } from "./connection.ts";
 import { contains } from "./contains.ts";
 import { deleteHookTokens } from "./hooks.ts";
@@ -35,7 +35,7 @@ export const sqliteAgents = ({ reader, writer }: Storage): AgentStore => ({
   update: (agent) => writer.submit("agents.update", agent),
   remove: (id) => writer.submit("agents.remove", id),
   async get(id) {
-    const found = reader.get<Omit<AgentRow, "settings"> & { settings: string }>(
+    const found = reader.get<Omit<AgentTarget, "settings"> & { settings: string }>(
       "SELECT * FROM agents WHERE id = ?",
       id,
     );

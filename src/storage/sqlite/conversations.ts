@@ -111,6 +111,7 @@ function finish(
     turn_id,
   );
   if (ended === 0) return false;
+  if (state === "success") countTurn(db, turn_id);
   if (message) insertMessage(db, message);
   insertOutbox(db, outbox);
   return true;
@@ -129,6 +130,23 @@ function cancelQueued(
       turn_id ?? null,
     )
     .map(({ id }) => id);
+}
+
+// Past a hundred the sum is halved with its count: what an agent took last year says little of today.
+function countTurn(db: Connection, turn_id: string): void {
+  const turn = db.get<{ agent_id: string; ms: number | null }>(
+    "SELECT agent_id, ended_at - started_at AS ms FROM turns WHERE id = ?",
+    turn_id,
+  );
+  if (turn?.ms == null) return;
+  db.run(
+    `UPDATE agents SET
+       recent_turns = 1 + CASE WHEN recent_turns < 100 THEN recent_turns ELSE recent_turns / 2 END,
+       recent_turn_ms = ? + CASE WHEN recent_turns < 100 THEN recent_turn_ms ELSE recent_turn_ms / 2 END
+     WHERE id = ?`,
+    Math.max(0, turn.ms),
+    turn.agent_id,
+  );
 }
 
 export const conversationWrites = {

@@ -2,6 +2,7 @@ import init from "../../../migrations/sqlite/0001_init.sql" with { type: "text" 
 import workflowVersions from "../../../migrations/sqlite/0005_workflow_versions.sql" with { type: "text" };
 import delivery from "../../../migrations/sqlite/0007_delivery.sql" with { type: "text" };
 import records from "../../../migrations/sqlite/0008_records.sql" with { type: "text" };
+import hooks from "../../../migrations/sqlite/0010_hooks.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
@@ -9,4 +10,5 @@ export const migrations = [
   { version: 5, name: "0005_workflow_versions.sql", sql: workflowVersions },
   { version: 7, name: "0007_delivery.sql", sql: delivery },
   { version: 8, name: "0008_records.sql", sql: records },
+  { version: 10, name: "0010_hooks.sql", sql: hooks },
 ];

@@ -51,6 +51,8 @@ export const agents = sqliteTable("agents", {
   version: integer("version").notNull(),
   created_at: ms("created_at").notNull(),
   updated_at: ms("updated_at"),
+  recent_turns: integer("recent_turns").notNull().default(0),
+  recent_turn_ms: integer("recent_turn_ms").notNull().default(0),
 });
 
 export const conversations = sqliteTable("conversations", {
