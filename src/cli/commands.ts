@@ -107,6 +107,22 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
     async () => (await ofTrials()).dryRunWebhook,
   ),
   leaf(
+    "listen",
+    "Receive deliveries in this terminal, print and verify them",
+    [
+      option("--port <port>", "Port to listen on; 0 takes a free one (default: 9000)"),
+      option("--secret <secret>", "Signing secret to verify with"),
+      option(
+        "--fail <status or count>",
+        "Answer every delivery with this status, or the first so many with 500",
+      ),
+      option("--slow <seconds>", "Wait before each answer"),
+      option("--count <count>", "End after so many deliveries"),
+      asJson,
+    ],
+    async () => (await import("./webhook-listen.ts")).listenForWebhooks,
+  ),
+  leaf(
     "redeliver <id> <delivery>",
     "Send the event of a delivery once more",
     record,
