@@ -8,6 +8,7 @@ import { createEgress } from "./egress/egress.ts";
 import { createEventRecords } from "./events/records.ts";
 import { createEvents } from "./events/service.ts";
 import { runExecution } from "./executions/jobs.ts";
+import { createExecutionLists } from "./executions/lists.ts";
 import { createExecutions } from "./executions/service.ts";
 import { createWaiters } from "./executions/waiters.ts";
 import { forgetClaims } from "./hooks/jobs.ts";
@@ -38,6 +39,7 @@ import { sqliteConversations } from "./storage/sqlite/conversations.ts";
 import { sqliteDeliveries } from "./storage/sqlite/deliveries.ts";
 import { sqliteEventRecords } from "./storage/sqlite/event-records.ts";
 import { sqliteEvents } from "./storage/sqlite/events.ts";
+import { sqliteExecutionLists } from "./storage/sqlite/execution-lists.ts";
 import { sqliteExecutions } from "./storage/sqlite/executions.ts";
 import { sqliteHooks } from "./storage/sqlite/hooks.ts";
 import { sqliteIdempotency } from "./storage/sqlite/idempotency.ts";
@@ -114,6 +116,11 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const executions = createExecutions({ ...engine, waiters, workflows });
   runner.register(runExecution({ ...engine, definition: workflows.definition, ended: waiters.ended }));
 
+  const executionLists = createExecutionLists({
+    store: sqliteExecutionLists(storage),
+    target: workflows.target,
+  });
+
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const conversationStore = sqliteConversations(storage);
   const turns = createTurns({
@@ -160,6 +167,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     models,
     workflows,
     executions,
+    executionLists,
     waiters,
     agents,
     conversations,

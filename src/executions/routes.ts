@@ -1,15 +1,22 @@
 import { Elysia } from "elysia";
 import { startContext } from "../hooks/idempotency.ts";
 import { answerWith } from "../http/answers.ts";
-import { page } from "../http/page.ts";
+import { stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import { ListExecutions, StartExecution } from "./schema.ts";
+import type { ExecutionLists } from "./lists.ts";
+import { ListExecutions, ListWorkflowExecutions, StartExecution } from "./schema.ts";
 import type { Executions } from "./service.ts";
 
 const tags = ["executions"];
 
 /** Starting and reading runs (design 3, "Executions"). */
-export const executionRoutes = ({ executions }: { executions: Executions }) =>
+export const executionRoutes = ({
+  executions,
+  executionLists,
+}: {
+  executions: Executions;
+  executionLists: ExecutionLists;
+}) =>
   new Elysia({ name: "executions.routes" })
     .use(policies)
     .post(
@@ -24,11 +31,29 @@ export const executionRoutes = ({ executions }: { executions: Executions }) =>
     .get(
       "/workflows/:id/executions",
       async ({ caller, params, query, request, set }) =>
-        page(set, request, await executions.list(caller, params.id, query)),
+        stretch(set, request, await executionLists.ofWorkflow(caller, params.id, query)),
+      {
+        policy: "key",
+        query: ListWorkflowExecutions,
+        detail: {
+          summary:
+            "List a workflow's runs by state, time and source, newest first; Link says where it goes on",
+          tags,
+        },
+      },
+    )
+    .get(
+      "/executions",
+      async ({ caller, query, request, set }) =>
+        stretch(set, request, await executionLists.ofProject(caller, query)),
       {
         policy: "key",
         query: ListExecutions,
-        detail: { summary: "List a workflow's runs, newest first", tags },
+        detail: {
+          summary:
+            "List the project's runs by state, time and source, newest first; Link says where it goes on",
+          tags,
+        },
       },
     )
     .get("/executions/:id", ({ caller, params }) => executions.get(caller, params.id), {

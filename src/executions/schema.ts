@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { feedQuery } from "../lib/feed.ts";
 import { json, query } from "../lib/schema.ts";
 
 /** Starts a run: `input_data` by the workflow's input_schema; `response_type` says what to answer with. */
@@ -14,6 +15,11 @@ export const StartExecution = json(
         }),
       ),
       timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 300 })),
+      version: Type.Optional(
+        Type.Union([Type.Integer({ minimum: 1 }), Type.Literal("draft")], {
+          description: "What to run; left out: the published version, or the draft where none is published.",
+        }),
+      ),
     },
     { additionalProperties: false },
   ),
@@ -22,13 +28,29 @@ export type StartExecution = Static<typeof StartExecution.schema>;
 
 export const STATES = ["queued", "running", "waiting", "success", "failed", "cancelled"] as const;
 
+const listed = {
+  ...feedQuery,
+  state: Type.Optional(Type.Enum([...STATES])),
+  trigger_source: Type.Optional(
+    Type.String({
+      maxLength: 200,
+      description: "Who started it: api, webhook, agent, or what the caller said.",
+    }),
+  ),
+};
+
+export const ListWorkflowExecutions = query(Type.Object(listed));
+export type ListWorkflowExecutions = Static<typeof ListWorkflowExecutions.schema>;
+
 export const ListExecutions = query(
   Type.Object({
-    limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
-    offset: Type.Integer({ minimum: 0, default: 0 }),
-    state: Type.Optional(Type.Enum([...STATES])),
+    ...listed,
+    workspace_id: Type.Optional(Type.String({ description: "The calling key's workspace, where given." })),
+    project_id: Type.Optional(Type.String({ description: "The calling key's project, where given." })),
+    workflow_id: Type.Optional(Type.String({ description: "Of this workflow alone." })),
   }),
 );
+export type ListExecutions = Static<typeof ListExecutions.schema>;
 
 /** What went wrong, in words; `node` is the step that failed, null where no step is to blame. */
 export type ExecutionError = { code: string; message: string; node: string | null };

@@ -48,6 +48,7 @@ export function createExecutions(deps: {
   workflows: {
     target(id: string): Promise<WorkflowTarget | undefined>;
     definition(hash: string): Promise<Definition>;
+    definitionHash(caller: Caller, id: string, version: number | "draft"): Promise<string>;
   };
 }) {
   const { store, runner, clock, waiters, workflows } = deps;
@@ -176,7 +177,11 @@ export function createExecutions(deps: {
       body: StartExecution,
       context: StartContext,
     ): Promise<StartAnswer> {
-      const target = await targetInScope(caller, workflow_id);
+      const found = await targetInScope(caller, workflow_id);
+      const target =
+        body.version === undefined
+          ? found
+          : { ...found, definition_hash: await workflows.definitionHash(caller, workflow_id, body.version) };
       const answer = await start(target, {
         input: (body.input_data ?? {}) as JsonObject,
         source: body.trigger_source ?? "api",
@@ -200,12 +205,6 @@ export function createExecutions(deps: {
         body: execution as unknown as JsonObject,
         replayed: answer.replayed,
       };
-    },
-
-    async list(caller: Caller, workflow_id: string, page: { limit: number; offset: number; state?: string }) {
-      await targetInScope(caller, workflow_id);
-      const [rows, total] = [await store.list(workflow_id, page), await store.count(workflow_id, page.state)];
-      return { items: rows.map(presentExecution), total, ...page };
     },
 
     /** Ends an execution that has not ended; its running step is aborted. Conflict when it has. */

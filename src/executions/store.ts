@@ -1,6 +1,7 @@
 import type { Outbox } from "../events/store.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
+import type { Stretch, Window } from "../lib/feed.ts";
 
 export type ExecutionState = "queued" | "running" | "waiting" | "success" | "failed" | "cancelled";
 
@@ -107,6 +108,15 @@ export type ExecutionStore = {
   }): Promise<boolean>;
   get(id: string): Promise<ExecutionRow | undefined>;
   steps(id: string): Promise<StepRow[]>;
-  list(workflow_id: string, page: { limit: number; offset: number; state?: string }): Promise<ExecutionRow[]>;
-  count(workflow_id: string, state?: string): Promise<number>;
+};
+
+/** Whose executions: all of a workflow, or all of a project. */
+export type Owner = { workflow_id: string } | { project_id: string };
+export type ExecutionFilter = Window & { state?: ExecutionState; source?: string };
+
+export type ExecutionListStore = {
+  /** Newest first, in bounded time whatever there is and whatever is asked for. */
+  list(owner: Owner, filter: ExecutionFilter): Promise<Stretch<ExecutionRow>>;
+  /** How many there are by state and time; undefined where there are more than are worth counting. */
+  count(owner: Owner, filter: ExecutionFilter): Promise<number | undefined>;
 };

@@ -203,19 +203,4 @@ export const sqliteExecutions = ({ reader, writer }: Storage): ExecutionStore =>
   stop: (stopping) => writer.submit("executions.stop", stopping),
   get: async (id) => reader.get("SELECT * FROM executions WHERE id = ?", id),
   steps: async (id) => reader.all("SELECT * FROM steps WHERE execution_id = ? ORDER BY seq, position", id),
-  list: async (workflow_id, { limit, offset, state }) =>
-    reader.all(
-      `SELECT * FROM executions WHERE workflow_id = ?1 AND (?2 IS NULL OR state = ?2)
-       ORDER BY id DESC LIMIT ?3 OFFSET ?4`,
-      workflow_id,
-      state ?? null,
-      limit,
-      offset,
-    ),
-  count: async (workflow_id, state) =>
-    reader.get<{ n: number }>(
-      "SELECT count(*) AS n FROM executions WHERE workflow_id = ?1 AND (?2 IS NULL OR state = ?2)",
-      workflow_id,
-      state ?? null,
-    )!.n,
 });
