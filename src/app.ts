@@ -51,6 +51,7 @@ import { databasePath } from "./storage/sqlite/paths.ts";
 import { sqliteProbe } from "./storage/sqlite/probe.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
 import { sqliteSubscriptions } from "./storage/sqlite/subscriptions.ts";
+import { sqliteTurnSteps } from "./storage/sqlite/turn-steps.ts";
 import { sqliteVault } from "./storage/sqlite/vault.ts";
 import { sqliteWorkflows } from "./storage/sqlite/workflows.ts";
 import { sqliteWorkspaces } from "./storage/sqlite/workspaces.ts";
@@ -125,6 +126,9 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const conversationStore = sqliteConversations(storage);
   const turns = createTurns({
     store: tellingEnds(conversationStore, waiters.ended),
+    steps: sqliteTurnSteps(storage),
+    workflows,
+    executions,
     agents,
     models,
     events,

@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { approvalRoutes } from "./agents/approval-routes.ts";
 import { agentRoutes } from "./agents/routes.ts";
 import { streamRoutes } from "./agents/stream-routes.ts";
 import type { Services } from "./app.ts";
@@ -30,6 +31,7 @@ export function createServer(
   const features = new Elysia({ name: "features", prefix: prefixOf(config) })
     .use(keyRoutes(services))
     .use(agentRoutes(services))
+    .use(approvalRoutes(services))
     .use(streamRoutes(services))
     .use(workflowRoutes(services))
     .use(executionRoutes(services))

@@ -1,15 +1,19 @@
 import type { StreamPart } from "../http/part-log.ts";
-import { ModelError, type ModelMessage, type Models, type Usage } from "../models/model.ts";
-import type { AnswerPart, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
-import { textOf } from "./events.ts";
+import { ModelError, type Usage } from "../models/model.ts";
+import type { AnswerPart, ConversationStore, TurnRow } from "./conversation-store.ts";
+import { messagesOf } from "./history.ts";
+import { type Journal, TurnLost } from "./journal.ts";
+import { STOPPED } from "./live-turns.ts";
 import type { AgentTarget } from "./service.ts";
+import { Stopping } from "./tools.ts";
+import { type Asked, type LoopDeps, runLoop } from "./turn-loop.ts";
 
-/** The last so many messages of a conversation go to the model. */
-export const HISTORY = 40;
+/** At most so many messages of a conversation are looked at; how many of them the model is sent, its window says. */
+export const HISTORY = 200;
 
 export type AnswerEnd = {
-  /** cancelled: somebody stopped it. */
-  state: "success" | "failed" | "interrupted" | "cancelled";
+  /** cancelled: somebody stopped it; waiting: for approvals; lost: it is no longer worked here. */
+  state: "success" | "failed" | "interrupted" | "cancelled" | "waiting" | "lost";
   /** Why the model stopped: stop, length, tool-calls, content-filter, other; or error, or stopped. */
   reason: string;
   parts: AnswerPart[];
@@ -19,80 +23,63 @@ export type AnswerEnd = {
   retryable: boolean;
   /** What was thrown, where the failure is one of our own. */
   cause?: unknown;
+  /** Calls that somebody has to approve before the answer goes on. */
+  asked: Asked[];
+};
+
+export type AnswerDeps = LoopDeps & { store: Pick<ConversationStore, "history"> };
+
+export type AnswerRequest = {
+  agent: AgentTarget;
+  turn: TurnRow;
+  message_id: string;
+  journal: Journal;
+  signal: AbortSignal;
 };
 
 export const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
 
 /**
- * Lets the model answer the conversation so far and tells every part to `append`, in the order of the
- * data stream: start, reasoning and text, end of the step. The end of the message is the caller's to say,
- * once the answer is on record. Never throws: what goes wrong is part of the answer.
+ * Lets the agent answer the conversation so far and tells every part to `append`, in the order of the
+ * data stream: start, reasoning and text, calls, results, end of the step. The end of the message is the
+ * caller's to say, once the answer is on record. Never throws: what goes wrong is part of the answer.
  */
 export async function answer(
-  { store, models }: { store: Pick<ConversationStore, "history">; models: Models },
-  request: { agent: AgentTarget; turn: TurnRow; message_id: string; signal: AbortSignal },
+  deps: AnswerDeps,
+  { agent, turn, message_id, journal, signal }: AnswerRequest,
   append: (part: StreamPart) => void,
 ): Promise<AnswerEnd> {
-  const { agent, turn, message_id, signal } = request;
-  const { settings } = agent;
   const parts: AnswerPart[] = [];
-  append({ type: "start_step", message_id });
+  const asked: Asked[] = [];
+  const usage = { ...NO_USAGE };
+  const said = { parts, usage, asked, retryable: false };
   try {
-    const stream = models.stream({
-      model: settings.model ?? models.default_model,
-      messages: messagesOf(settings.system_prompt, await store.history(turn, HISTORY)),
-      temperature: settings.model_config.temperature,
-      max_tokens: settings.model_config.max_tokens,
+    const history = await deps.store.history(turn, HISTORY);
+    const end = await runLoop(deps, {
+      agent,
+      said: messagesOf(
+        agent.settings.system_prompt,
+        history.filter((message) => message.turn_id !== turn.id || message.role === "user"),
+      ),
+      place: { turn, path: "", ancestors: [agent.id] },
+      journal,
+      message_id,
       signal,
+      append,
+      ...said,
     });
-    for await (const part of stream) {
-      if (part.type === "text" || part.type === "reasoning") {
-        add(parts, part);
-        append(part);
-      } else if (part.type === "finish") {
-        const { reason, usage } = part;
-        append({ type: "finish_step", reason, usage });
-        return { state: "success", reason, parts, usage, retryable: false };
-      }
-    }
-    throw new ModelError("MODEL_INTERRUPTED", "The model's answer broke off.", true);
+    if (end.kind === "waiting") return { ...said, state: "waiting", reason: "tool-calls" };
+    return { ...said, state: "success", reason: end.reason };
   } catch (error) {
-    const failure = { reason: "error", parts, usage: NO_USAGE };
-    if (!signal.aborted) return { ...failure, state: "failed", ...wordsOf(error) };
+    const failure = { ...said, reason: "error" };
+    if (error instanceof TurnLost) return { ...failure, state: "lost" };
+    // An end that somebody asked for is no failure.
+    if (signal.reason === STOPPED) return { ...said, state: "cancelled", reason: "stopped" };
+    if (!signal.aborted && !(error instanceof Stopping))
+      return { ...failure, state: "failed", ...wordsOf(error) };
     const stopped = { code: "INTERRUPTED", message: "The answer was interrupted." };
     return { ...failure, state: "interrupted", error: stopped, retryable: true };
   }
-}
-
-function add(parts: AnswerPart[], { type, text }: { type: "text" | "reasoning"; text: string }): void {
-  const last = parts.at(-1);
-  if (last?.type === type) last.text += text;
-  else parts.push({ type, text });
-}
-
-/**
- * What the model is told. Roles alternate and the user begins, as many models' templates demand: messages
- * whose answer failed are joined with the one after them.
- */
-export function messagesOf(system_prompt: string | null, history: MessageRow[]): ModelMessage[] {
-  const said: ModelMessage[] = [];
-  for (const message of history) {
-    const content = toldOf(message);
-    const last = said.at(-1);
-    if (!COUNTS.has(message.state) || content === "" || (!last && message.role === "assistant")) continue;
-    if (last?.role === message.role && typeof last.content === "string") last.content += `\n\n${content}`;
-    else said.push({ role: message.role, content });
-  }
-  return system_prompt ? [{ role: "system", content: system_prompt }, ...said] : said;
-}
-
-/** What was stopped was read until then, and is what the next message answers. */
-const COUNTS: ReadonlySet<MessageRow["state"]> = new Set(["complete", "stopped"]);
-
-function toldOf(message: MessageRow): string {
-  const context = message.parts.find((part) => part.type === "context");
-  const text = textOf(message);
-  return context ? `${text}\n\nContext:\n${JSON.stringify(context.facts)}` : text;
 }
 
 function wordsOf(error: unknown): Pick<AnswerEnd, "error" | "retryable" | "cause"> {

@@ -21,6 +21,8 @@ export type ConversationRow = {
   started_at: number;
   updated_at: number;
   completed_at: number | null;
+  /** What the user may well say next, after the newest answer. */
+  suggested_replies: string[];
 };
 
 /**
@@ -42,13 +44,13 @@ export type MessageRow = {
   turn_id: string;
   role: "user" | "assistant";
   parts: MessagePart[];
-  /** failed, interrupted and stopped: what had come until then. */
-  state: "complete" | "failed" | "interrupted" | "stopped";
+  /** failed, interrupted and stopped: what had come until then; waiting: for approvals of calls in it. */
+  state: "complete" | "failed" | "interrupted" | "stopped" | "waiting";
   usage: Usage | null;
   created_at: number;
 };
 
-export type TurnState = "queued" | "running" | "success" | "failed" | "interrupted" | "cancelled";
+export type TurnState = "queued" | "running" | "waiting" | "success" | "failed" | "interrupted" | "cancelled";
 
 export type TurnRow = {
   id: string;
@@ -108,8 +110,14 @@ export type ConversationStore = {
     outbox: Outbox[];
     lease?: Lease;
   }): Promise<boolean>;
-  /** Ends the turns of a conversation that jobs answer, or the one named; which they were. */
-  cancelQueued(which: { conversation_id: string; turn_id?: string; ended_at: number }): Promise<string[]>;
+  /** Ends the turns of a conversation that wait for a job or an approval, or the one named; which they were. */
+  cancelQueued(which: {
+    conversation_id: string;
+    turn_id?: string;
+    /** These end by themselves. */
+    but: string[];
+    ended_at: number;
+  }): Promise<string[]>;
   /** Turns of streams that have not ended: at start, those that the program died under. */
   unfinishedStreams(): Promise<TurnRow[]>;
 };

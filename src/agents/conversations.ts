@@ -18,7 +18,7 @@ type StreamOf = { id: string; ended: boolean };
 type Deps = {
   store: ConversationStore;
   agents: Pick<Agents, "inScope" | "publicTarget">;
-  turns: Pick<Turns, "running" | "live" | "halt">;
+  turns: Pick<Turns, "running" | "live" | "halt" | "pendingApprovals">;
 };
 
 /** What was said, and what is being said. */
@@ -78,7 +78,11 @@ export function createConversations({ store, agents, turns }: Deps) {
     /** One with its messages, oldest first; found by its own id or by the client's. */
     async get(caller: Caller, agent_id: string, id: string) {
       const found = await inScope(caller, agent_id, id);
-      return { ...present(found), messages: (await store.messages(found.id)).map(presentMessage) };
+      return {
+        ...present(found),
+        pending_approvals: await turns.pendingApprovals(found.id),
+        messages: (await store.messages(found.id)).map(presentMessage),
+      };
     },
   };
 }
@@ -95,6 +99,7 @@ const present = (row: ConversationRow) => ({
   started_at: iso(row.started_at),
   updated_at: iso(row.updated_at),
   completed_at: isoOrNull(row.completed_at),
+  suggested_replies: row.suggested_replies,
 });
 
 const presentMessage = (row: MessageRow) => ({

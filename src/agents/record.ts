@@ -7,9 +7,10 @@ import type { Clock } from "../lib/clock.ts";
 import type { AnswerEnd } from "./answer.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { messageEvent } from "./events.ts";
+import type { ApprovalRow, StepStore } from "./step-store.ts";
 import { answerMessage } from "./turn-rows.ts";
 
-type Deps = { store: ConversationStore; events: Events; runner: Runner; clock: Clock };
+type Deps = { store: ConversationStore; steps: StepStore; events: Events; runner: Runner; clock: Clock };
 
 type Answered = {
   conversation: ConversationRow;
@@ -21,19 +22,28 @@ type Answered = {
   lease?: Lease;
 };
 
-/** Puts an answer, the turn's end and its event on record, together; false where the turn had ended already. */
+/**
+ * Puts an answer, the turn's end and its event on record, together; or that it waits, with what it waits
+ * for. False where the turn had ended already.
+ */
 export async function recordAnswer(deps: Deps, answered: Answered): Promise<boolean> {
   const { conversation, turn, message_id, end, isAborted, lease } = answered;
-  const { store, clock } = deps;
+  const { store, steps, clock } = deps;
+  const { state } = end;
+  if (state === "lost") return false;
   const now = clock.now();
   const message = answerMessage(turn, message_id, end, now);
-  const sent = message && end.state === "success" ? [messageEvent(conversation, message)] : [];
+  if (state === "waiting") {
+    const approvals = end.asked.map((one) => approvalRow(turn, one, now));
+    return persist(clock, isAborted, () => steps.suspend({ message: message!, approvals, lease }));
+  }
+  const sent = message && state === "success" ? [messageEvent(conversation, message)] : [];
   return persist(clock, isAborted, () =>
     withOutbox(deps, conversation, sent, turn.hop, (outbox) =>
       store.finish({
         turn_id: turn.id,
         conversation_id: conversation.id,
-        state: end.state,
+        state,
         error: end.error ? JSON.stringify(end.error) : null,
         ended_at: now,
         message,
@@ -43,3 +53,13 @@ export async function recordAnswer(deps: Deps, answered: Answered): Promise<bool
     ),
   );
 }
+
+const approvalRow = (turn: TurnRow, asked: AnswerEnd["asked"][number], now: number): ApprovalRow => ({
+  ...asked,
+  turn_id: turn.id,
+  conversation_id: turn.conversation_id,
+  state: "pending",
+  reason: null,
+  created_at: now,
+  answered_at: null,
+});

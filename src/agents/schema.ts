@@ -13,6 +13,9 @@ const ModelConfig = Type.Object(
     temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
     max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
     reasoning_effort: Type.Optional(Type.Enum(["minimal", "low", "medium", "high"])),
+    max_input_tokens: Type.Optional(
+      Type.Integer({ minimum: 1_000, description: "Most of the conversation that the model is sent." }),
+    ),
     fallback_models: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 5 })),
   },
   closed,
@@ -29,7 +32,11 @@ const Tool = Type.Object(
   closed,
 );
 const SubAgent = Type.Object(
-  { agent_id: id, description: Type.Optional(Type.String({ maxLength: 2_000 })) },
+  {
+    agent_id: id,
+    description: Type.Optional(Type.String({ maxLength: 2_000 })),
+    timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600 })),
+  },
   closed,
 );
 const Dataset = Type.Object(
@@ -115,6 +122,16 @@ export type ListAgents = Static<typeof ListAgents.schema>;
 
 export const Paging = query(Type.Object(paging));
 export type Paging = Static<typeof Paging.schema>;
+
+export const AnswerApproval = json(
+  Type.Object(
+    {
+      approved: Type.Boolean({ description: "Whether the call may run." }),
+      reason: Type.Optional(Type.String({ maxLength: 2_000, description: "Told to the model with a no." })),
+    },
+    closed,
+  ),
+);
 
 /** The fields beside name, description and visibility, with their defaults; stored as one JSON object. */
 export const DEFAULT_SETTINGS = {

@@ -1,63 +1,108 @@
 import type { Events } from "../events/service.ts";
-import { defineJob, done, type JobKind, retry, settled } from "../jobs/job.ts";
+import { LivePartLog } from "../http/part-log.ts";
+import { defineJob, done, type Fate, type JobKind, type JobRun, retry, settled } from "../jobs/job.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
-import type { Models } from "../models/model.ts";
-import { answer } from "./answer.ts";
-import type { ConversationStore, TurnRow } from "./conversation-store.ts";
+import { type AnswerDeps, type AnswerEnd, answer } from "./answer.ts";
+import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
+import { Journal } from "./journal.ts";
+import type { LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
-import type { Agents } from "./service.ts";
+import type { AgentTarget } from "./service.ts";
+import type { StepStore } from "./step-store.ts";
+import { tellEnd } from "./tell-end.ts";
 
 export const TURN_JOB = "agent.turn";
 
 const MOST_ATTEMPTS = 3;
 const RETRY_MS = 5_000;
 
-type Deps = {
+type Deps = AnswerDeps & {
   store: ConversationStore;
-  agents: Pick<Agents, "target">;
-  models: Models;
+  steps: StepStore;
+  live: LiveTurns;
   events: Events;
   runner: Runner;
   clock: Clock;
   report(message: string, fields: Record<string, unknown>): void;
 };
 
-/** Answers a message that came by webhook. The answer and the job's end are one commit: never answered twice. */
+/** What goes with a job whose reader was there before it. */
+export type TurnPayload = { log: LivePartLog };
+
+/**
+ * Answers a message that came by webhook, and goes on with a turn that waited for an approval. The answer
+ * and the job's end are one commit: never answered twice.
+ */
 export function turnJob(deps: Deps): JobKind {
-  const { store, agents, models, clock } = deps;
+  const { store, agents, clock, live } = deps;
+
+  async function run(ref: string, job: JobRun): Promise<Fate> {
+    const turn = await store.turn(ref);
+    if (!turn || (turn.state !== "queued" && turn.state !== "running")) return done;
+    const conversation = await store.get(turn.conversation_id);
+    const agent = await agents.target(turn.agent_id);
+    const log = (job.payload as TurnPayload | undefined)?.log ?? new LivePartLog(clock);
+    if (!conversation || !agent) {
+      const words = { code: "GONE", message: "The agent or the conversation was deleted." };
+      await store.finish({ ...failed(turn, words), ended_at: clock.now(), lease: job.lease });
+      tellEnd(log, { reason: "error", error: words });
+      return settled;
+    }
+    if (!(await store.start(turn.id, job.lease, clock.now()))) {
+      tellEnd(log, { reason: "error" });
+      return settled;
+    }
+    const message_id = turn.message_id ?? newId();
+    const running = { turn_id: turn.id, conversation_id: conversation.id, message_id, log };
+    const { signal: stop, first } = live.open(running);
+    try {
+      await first;
+      return await answered({ agent, conversation, turn, message_id, log, stop }, job);
+    } finally {
+      if (!log.done) tellEnd(log, { reason: "error", error: AGAIN });
+      live.close(running);
+    }
+  }
+
+  type Running = {
+    agent: AgentTarget;
+    conversation: ConversationRow;
+    turn: TurnRow;
+    message_id: string;
+    log: LivePartLog;
+    stop: AbortSignal;
+  };
+
+  async function answered(
+    { agent, conversation, turn, message_id, log, stop }: Running,
+    job: JobRun,
+  ): Promise<Fate> {
+    const { lease } = job;
+    const journal = await Journal.read(deps.steps, turn, lease);
+    const signal = AbortSignal.any([job.signal, stop]);
+    const end: AnswerEnd = await answer(deps, { agent, turn, message_id, journal, signal }, (part) =>
+      log.append(part),
+    );
+    if (end.state === "interrupted") throw new Error("interrupted");
+    if (end.cause !== undefined)
+      deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
+    if (end.state === "failed" && end.retryable && job.attempt < MOST_ATTEMPTS) {
+      return retry(end.error?.message ?? "", clock.now() + RETRY_MS * 2 ** (job.attempt - 1));
+    }
+    const isAborted = () => job.isAborted();
+    const isOnRecord = await recordAnswer(deps, { conversation, turn, message_id, end, lease, isAborted });
+    if (isOnRecord) tellEnd(log, end);
+    return settled;
+  }
 
   return defineJob({
     kind: TURN_JOB,
     lane: "turns",
     per_key: 1, // one answer at a time in a conversation, in the order of the messages
     crash_limit: 3,
-
-    async run(ref, run) {
-      const turn = await store.turn(ref);
-      if (!turn || (turn.state !== "queued" && turn.state !== "running")) return done;
-      const conversation = await store.get(turn.conversation_id);
-      const agent = await agents.target(turn.agent_id);
-      if (!conversation || !agent) {
-        const words = { code: "GONE", message: "The agent or the conversation was deleted." };
-        await store.finish({ ...failed(turn, words), ended_at: clock.now(), lease: run.lease });
-        return settled;
-      }
-      if (!(await store.start(turn.id, run.lease, clock.now()))) return settled;
-      const message_id = newId();
-      const request = { agent, turn, message_id, signal: run.signal };
-      const end = await answer({ store, models }, request, () => {});
-      if (end.state === "interrupted") throw new Error("interrupted");
-      if (end.cause !== undefined)
-        deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
-      if (end.error && end.retryable && run.attempt < MOST_ATTEMPTS) {
-        return retry(end.error.message, clock.now() + RETRY_MS * 2 ** (run.attempt - 1));
-      }
-      const { lease, isAborted } = { lease: run.lease, isAborted: () => run.isAborted() };
-      await recordAnswer(deps, { conversation, turn, message_id, end, lease, isAborted });
-      return settled;
-    },
+    run,
 
     async dead(ref, reason) {
       const turn = await store.turn(ref);
@@ -67,6 +112,8 @@ export function turnJob(deps: Deps): JobKind {
     },
   });
 }
+
+const AGAIN = { code: "INTERRUPTED", message: "The answer broke off here; it is begun again." };
 
 const failed = (turn: TurnRow, error: { code: string; message: string }) => ({
   turn_id: turn.id,

@@ -31,6 +31,7 @@ export function newConversation(opening: Opening, now: number): ConversationRow 
     started_at: now,
     updated_at: now,
     completed_at: null,
+    suggested_replies: [],
   };
 }
 
@@ -75,23 +76,26 @@ const STATES = {
   failed: "failed",
   interrupted: "interrupted",
   cancelled: "stopped",
+  waiting: "waiting",
 } as const;
 
-/** What came of an answer; nothing where it failed before its first word. */
+/** What came of an answer, whole or until it waits; nothing where it failed before its first word. */
 export function answerMessage(
   turn: TurnRow,
   id: string,
   end: AnswerEnd,
   now: number,
 ): MessageRow | undefined {
-  if (end.parts.length === 0 && end.state !== "success") return undefined;
+  const { state } = end;
+  if (state === "lost") return undefined;
+  if (end.parts.length === 0 && state !== "success" && turn.message_id === null) return undefined;
   return {
     id,
     conversation_id: turn.conversation_id,
     turn_id: turn.id,
     role: "assistant",
     parts: end.parts,
-    state: STATES[end.state],
+    state: STATES[state],
     usage: end.usage,
     created_at: now,
   };

@@ -9,14 +9,17 @@ import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
 import { conflict, describe, invalidField, unavailable } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
-import type { Models } from "../models/model.ts";
-import { type AnswerEnd, answer, NO_USAGE } from "./answer.ts";
-import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
+import { type AnswerDeps, answer } from "./answer.ts";
+import { createApprovals } from "./approvals.ts";
+import type { AnswerPart, ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
-import { type LiveTurn, LiveTurns, STOPPED } from "./live-turns.ts";
+import { Journal } from "./journal.ts";
+import { type LiveTurn, LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
 import type { Agents, AgentTarget } from "./service.ts";
+import type { StepStore } from "./step-store.ts";
 import { CLIENT_ID, isClientId, type StreamRequest } from "./stream-body.ts";
+import { tellEnd } from "./tell-end.ts";
 import { TURN_JOB, turnJob } from "./turn-job.ts";
 import { newConversation, newTurn, type Opening, userMessage } from "./turn-rows.ts";
 
@@ -29,10 +32,10 @@ const USUAL_TURN_MS = 5_000;
 /** Streams of one conversation, the one under way included; they are answered one after the other. */
 const MOST_WAITING = 5;
 
-type Deps = {
+type Deps = AnswerDeps & {
   store: ConversationStore;
+  steps: StepStore;
   agents: Pick<Agents, "inScope" | "publicTarget" | "target">;
-  models: Models;
   events: Events;
   runner: Runner;
   clock: Clock;
@@ -53,8 +56,9 @@ type BeginOutcome = Awaited<ReturnType<ConversationStore["begin"]>>;
  * A turn is a run of its own: responses read its log, and a reader that goes away ends nothing.
  */
 export function createTurns(deps: Deps) {
-  const { store, agents, models, runner, clock } = deps;
+  const { store, steps, agents, models, runner, clock } = deps;
   const live = new LiveTurns(clock);
+  const { answerApprovals, answerApproval, pendingApprovals } = createApprovals({ ...deps, live });
 
   /** By the client's id, or by the conversation's own. */
   async function find({ agent, owner, client_id }: Opening): Promise<ConversationRow | undefined> {
@@ -122,29 +126,28 @@ export function createTurns(deps: Deps) {
     const { signal, first } = live.open(running);
     try {
       await first;
-      const request = { agent, turn, message_id, signal };
-      const came = await answer({ store, models }, request, (part) => log.append(part));
-      const end = signal.reason === STOPPED ? stoppedEnd(came) : came;
+      const journal = Journal.fresh(steps, turn);
+      const request = { agent, turn, message_id, journal, signal };
+      const end = await answer(deps, request, (part) => log.append(part));
       if (end.cause !== undefined)
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;
       await recordAnswer(deps, { conversation, turn, message_id, end, isAborted });
-      const { reason, usage, error } = end;
-      if (error) log.append({ type: "error", message: error.message });
-      log.append({ type: "finish", reason, usage, error });
+      tellEnd(log, end);
     } catch (error) {
       deps.report("an answer could not be stored", { turn_id: turn.id, error });
       const words = { code: "UNAVAILABLE", message: "The answer could not be stored." };
-      log.append({ type: "error", message: words.message });
-      log.append({ type: "finish", reason: "error", usage: NO_USAGE, error: words });
+      tellEnd(log, { reason: "error", error: words });
     } finally {
-      log.close();
       live.close(running);
     }
   }
 
   return {
-    job: turnJob(deps),
+    job: turnJob({ ...deps, live }),
+    answerApprovals,
+    answerApproval,
+    pendingApprovals,
 
     /** A message by a key's holder; throws before anything is streamed. */
     talk: async (caller: Caller, agent_id: string, request: StreamRequest, context: StreamContext) =>
@@ -203,9 +206,14 @@ export function createTurns(deps: Deps) {
      */
     async halt(conversation_id: string, turn_id?: string): Promise<string[]> {
       const streams = live.stop(conversation_id, turn_id);
-      const jobs = await store.cancelQueued({ conversation_id, turn_id, ended_at: clock.now() });
-      for (const id of jobs) runner.cancel(id);
-      return [...streams, ...jobs];
+      const others = await store.cancelQueued({
+        conversation_id,
+        turn_id,
+        but: streams,
+        ended_at: clock.now(),
+      });
+      for (const id of others) runner.cancel(id);
+      return [...streams, ...others];
     },
 
     /** How a turn stands, with its reply once there is one. */
@@ -235,7 +243,13 @@ export function createTurns(deps: Deps) {
      */
     async recover(): Promise<number> {
       const unfinished = await store.unfinishedStreams();
-      await Promise.all(unfinished.map((turn) => store.finish(interruptedByCrash(turn, clock.now()))));
+      await Promise.all(
+        unfinished.map(async (turn) => {
+          const { id } = turn;
+          const parts = (await steps.steps(id)).flatMap((step) => (step.path === "" ? step.parts : []));
+          await store.finish(interruptedByCrash(turn, parts, clock.now()));
+        }),
+      );
       return unfinished.length;
     },
 
@@ -250,15 +264,6 @@ export function createTurns(deps: Deps) {
     },
   };
 }
-
-/** An end that somebody asked for is no failure. */
-const stoppedEnd = ({ parts, usage, retryable }: AnswerEnd): AnswerEnd => ({
-  state: "cancelled",
-  reason: "stopped",
-  parts,
-  usage,
-  retryable,
-});
 
 const usualMs = ({ recent_turns, recent_turn_ms }: AgentTarget): number =>
   recent_turns > 0 ? Math.round(recent_turn_ms / recent_turns) : USUAL_TURN_MS;
@@ -300,8 +305,8 @@ function answerOf(
   }
 }
 
-/** What had been said is lost with the program's memory; that something was being said is not. */
-const interruptedByCrash = ({ id, conversation_id }: TurnRow, now: number) => ({
+/** Words after the last whole step are lost with the program's memory; that something was being said is not. */
+const interruptedByCrash = ({ id, conversation_id }: TurnRow, parts: AnswerPart[], now: number) => ({
   turn_id: id,
   conversation_id,
   state: "interrupted" as const,
@@ -312,7 +317,7 @@ const interruptedByCrash = ({ id, conversation_id }: TurnRow, now: number) => ({
     conversation_id,
     turn_id: id,
     role: "assistant" as const,
-    parts: [],
+    parts,
     state: "interrupted" as const,
     usage: null,
     created_at: now,

@@ -157,9 +157,22 @@ export function createExecutions(deps: {
     return { ...presentExecution(execution), steps: (await store.steps(id)).map(presentStep) };
   }
 
+  /**
+   * Waits until an execution ends, at most `ms`, or `signal` aborts; then how it stands. Undefined: there is none.
+   */
+  async function wait(id: string, ms: number, signal?: AbortSignal): Promise<ExecutionRow | undefined> {
+    const hasEnded = async () => {
+      const state = (await store.get(id))?.state;
+      return state !== "queued" && state !== "running" && state !== "waiting";
+    };
+    await waiters.wait(id, ms, hasEnded, signal);
+    return store.get(id);
+  }
+
   return {
     start,
     get,
+    wait,
 
     /** How an execution stands, for whoever may start its workflow; undefined when there is none. */
     async status(id: string) {
@@ -194,10 +207,7 @@ export function createExecutions(deps: {
       });
       if (body.response_type !== "result") return answer;
       const execution_id = String(answer.body["execution_id"]);
-      await waiters.wait(execution_id, (body.timeout_seconds ?? DEFAULT_WAIT_SECONDS) * 1_000, async () => {
-        const state = (await store.get(execution_id))?.state;
-        return state !== "queued" && state !== "running" && state !== "waiting";
-      });
+      await wait(execution_id, (body.timeout_seconds ?? DEFAULT_WAIT_SECONDS) * 1_000);
       const execution = await get(caller, execution_id);
       const hasEnded = execution.completed_at !== null;
       return {

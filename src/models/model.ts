@@ -21,6 +21,8 @@ export type ModelRequest = {
   model: string;
   messages: ModelMessage[];
   tools?: ModelTool[];
+  /** none: there are tools, and now is no time to call one. */
+  tool_choice?: "none";
   temperature?: number;
   max_tokens?: number;
   signal: AbortSignal;

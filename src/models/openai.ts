@@ -84,12 +84,15 @@ function deadline(clock: Clock, outer: AbortSignal) {
   };
 }
 
-function wireRequest({ messages, tools, temperature, max_tokens }: ModelRequest, model: string) {
+function wireRequest({ messages, tools, tool_choice, temperature, max_tokens }: ModelRequest, model: string) {
   return {
     model,
     messages: messages.map(wireMessage),
     ...(tools && tools.length > 0
-      ? { tools: tools.map((tool) => ({ type: "function", function: tool })), parallel_tool_calls: true }
+      ? {
+          tools: tools.map((tool) => ({ type: "function", function: tool })),
+          ...(tool_choice ? { tool_choice } : { parallel_tool_calls: true }),
+        }
       : {}),
     ...(temperature === undefined ? {} : { temperature }),
     ...(max_tokens === undefined ? {} : { max_tokens }),

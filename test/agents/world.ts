@@ -1,5 +1,6 @@
 import { afterEach } from "bun:test";
 import { Elysia } from "elysia";
+import { approvalRoutes } from "../../src/agents/approval-routes.ts";
 import { createConversations } from "../../src/agents/conversations.ts";
 import { tellingEnds } from "../../src/agents/ended.ts";
 import { agentRoutes } from "../../src/agents/routes.ts";
@@ -9,6 +10,9 @@ import { streamRoutes } from "../../src/agents/stream-routes.ts";
 import { createTurns } from "../../src/agents/turns.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEvents } from "../../src/events/service.ts";
+import { runExecution } from "../../src/executions/jobs.ts";
+import { createExecutions } from "../../src/executions/service.ts";
+import { createWaiters } from "../../src/executions/waiters.ts";
 import type { EnqueueRequest } from "../../src/hooks/service.ts";
 import { bodies, edge } from "../../src/http/edge.ts";
 import { createGate } from "../../src/http/gate.ts";
@@ -20,8 +24,10 @@ import { createModels } from "../../src/models/index.ts";
 import { sqliteAgents } from "../../src/storage/sqlite/agents.ts";
 import { sqliteConversations } from "../../src/storage/sqlite/conversations.ts";
 import { sqliteEvents } from "../../src/storage/sqlite/events.ts";
+import { sqliteExecutions } from "../../src/storage/sqlite/executions.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
 import type { Storage } from "../../src/storage/sqlite/storage.ts";
+import { sqliteTurnSteps } from "../../src/storage/sqlite/turn-steps.ts";
 import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
 import { createWorkflows } from "../../src/workflows/service.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
@@ -63,9 +69,31 @@ export function world(
   );
   const events = createEvents({ store: sqliteEvents(storage), runner });
   const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
+  const engine = {
+    store: sqliteExecutions(storage),
+    events,
+    runner,
+    clock,
+    services: { egress, models, clock },
+    report,
+  };
+  const waiters = createWaiters(clock);
+  const executions = createExecutions({ ...engine, waiters, workflows });
+  runner.register(runExecution({ ...engine, definition: workflows.definition, ended: waiters.ended }));
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
-  const turns = createTurns({ store, agents, models, events, runner, clock, report });
+  const turns = createTurns({
+    store,
+    steps: sqliteTurnSteps(storage),
+    workflows,
+    executions,
+    agents,
+    models,
+    events,
+    runner,
+    clock,
+    report,
+  });
   runner.register(turns.job);
   const conversations = createConversations({ store, agents, turns });
 
@@ -75,6 +103,7 @@ export function world(
     .use(edge({ log, authenticate }))
     .use(bodies)
     .use(agentRoutes({ agents, conversations }))
+    .use(approvalRoutes({ turns }))
     .use(streamRoutes({ turns, conversations }));
   const maxBodyBytes = 1024 * 1024;
   const metrics = createMetrics();
@@ -146,6 +175,7 @@ export function world(
     server,
     runner,
     workflows,
+    executions,
     agents,
     conversations,
     turns,

@@ -63,6 +63,18 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
   return { outcome: "new" };
 }
 
+/** Inserts a message, or replaces one that an answer had begun with before it waited. */
+export function putMessage(db: Connection, message: MessageRow): void {
+  const known = db.run(
+    "UPDATE messages SET parts = ?, state = ?, usage = ? WHERE id = ?",
+    JSON.stringify(message.parts),
+    message.state,
+    message.usage && JSON.stringify(message.usage),
+    message.id,
+  );
+  if (known === 0) insertMessage(db, message);
+}
+
 function insertMessage(db: Connection, message: MessageRow): void {
   db.run(
     `INSERT INTO messages (id, conversation_id, turn_id, role, parts, state, usage, created_at)
@@ -103,7 +115,7 @@ function finish(
 ): boolean {
   if (lease && !finishJob(db, lease)) return false;
   const ended = db.run(
-    "UPDATE turns SET state = ?, error = ?, message_id = ?, ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
+    "UPDATE turns SET state = ?, error = ?, message_id = coalesce(?, message_id), ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
     state,
     error,
     message?.id ?? null,
@@ -112,24 +124,40 @@ function finish(
   );
   if (ended === 0) return false;
   if (state === "success") countTurn(db, turn_id);
-  if (message) insertMessage(db, message);
+  db.run("DELETE FROM turn_steps WHERE turn_id = ?", turn_id); // they are in the answer now
+  if (message) putMessage(db, message);
   insertOutbox(db, outbox);
   return true;
 }
 
 function cancelQueued(
   db: Connection,
-  { conversation_id, turn_id, ended_at }: Parameters<ConversationStore["cancelQueued"]>[0],
+  { conversation_id, turn_id, but, ended_at }: Parameters<ConversationStore["cancelQueued"]>[0],
 ): string[] {
-  return db
-    .all<{ id: string }>(
-      `UPDATE turns SET state = 'cancelled', ended_at = ? WHERE conversation_id = ? AND source <> 'stream'
-         AND state IN ('queued', 'running') AND id = coalesce(?, id) RETURNING id`,
-      ended_at,
+  const ended = db.all<{ id: string }>(
+    `UPDATE turns SET state = 'cancelled', ended_at = ?
+     WHERE conversation_id = ? AND (source <> 'stream' OR has_job = 1 OR state = 'waiting')
+       AND ended_at IS NULL AND id = coalesce(?, id)
+       AND id NOT IN (SELECT value FROM json_each(?)) RETURNING id`,
+    ended_at,
+    conversation_id,
+    turn_id ?? null,
+    JSON.stringify(but),
+  );
+  for (const { id } of ended) {
+    db.run(
+      "UPDATE messages SET state = 'stopped' WHERE state = 'waiting' AND turn_id = ? AND conversation_id = ?",
+      id,
       conversation_id,
-      turn_id ?? null,
-    )
-    .map(({ id }) => id);
+    );
+    db.run(
+      "UPDATE approvals SET state = 'denied', answered_at = ? WHERE turn_id = ? AND state = 'pending'",
+      ended_at,
+      id,
+    );
+    db.run("DELETE FROM turn_steps WHERE turn_id = ?", id);
+  }
+  return ended.map(({ id }) => id);
 }
 
 // Past a hundred the sum is halved with its count: what an agent took last year says little of today.
@@ -156,12 +184,16 @@ export const conversationWrites = {
   "turns.finish": finish,
 };
 
-type ConversationText = Omit<ConversationRow, "metadata"> & { metadata: string };
+type ConversationText = Omit<ConversationRow, "metadata" | "suggested_replies"> & {
+  metadata: string;
+  suggested_replies: string;
+};
 type MessageText = Omit<MessageRow, "parts" | "usage"> & { parts: string; usage: string | null };
 
 const conversation = (row: ConversationText): ConversationRow => ({
   ...row,
   metadata: JSON.parse(row.metadata),
+  suggested_replies: JSON.parse(row.suggested_replies),
 });
 const message = (row: MessageText): MessageRow => ({
   ...row,
@@ -222,5 +254,7 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
   finish: (end) => writer.submit("turns.finish", end),
   cancelQueued: (which) => writer.submit("turns.cancelQueued", which),
   unfinishedStreams: async () =>
-    reader.all<TurnRow>("SELECT * FROM turns WHERE state IN ('queued', 'running') AND source = 'stream'"),
+    reader.all<TurnRow>(
+      "SELECT * FROM turns WHERE state IN ('queued', 'running') AND source = 'stream' AND has_job = 0",
+    ),
 });

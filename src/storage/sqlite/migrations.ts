@@ -1,4 +1,5 @@
 import init from "../../../migrations/sqlite/0001_init.sql" with { type: "text" };
+import turns from "../../../migrations/sqlite/0002_turns.sql" with { type: "text" };
 import workflowVersions from "../../../migrations/sqlite/0005_workflow_versions.sql" with { type: "text" };
 import delivery from "../../../migrations/sqlite/0007_delivery.sql" with { type: "text" };
 import records from "../../../migrations/sqlite/0008_records.sql" with { type: "text" };
@@ -7,6 +8,7 @@ import hooks from "../../../migrations/sqlite/0010_hooks.sql" with { type: "text
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
   { version: 1, name: "0001_init.sql", sql: init },
+  { version: 2, name: "0002_turns.sql", sql: turns },
   { version: 5, name: "0005_workflow_versions.sql", sql: workflowVersions },
   { version: 7, name: "0007_delivery.sql", sql: delivery },
   { version: 8, name: "0008_records.sql", sql: records },

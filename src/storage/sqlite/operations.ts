@@ -8,6 +8,7 @@ import { jobWrites } from "./jobs.ts";
 import { keyWrites } from "./keys.ts";
 import { probeWrites } from "./probe.ts";
 import { subscriptionWrites } from "./subscriptions.ts";
+import { turnStepWrites } from "./turn-steps.ts";
 import { vaultWrites } from "./vault.ts";
 import { workflowWrites } from "./workflows.ts";
 import { workspaceWrites } from "./workspaces.ts";
@@ -24,6 +25,7 @@ export const operations = {
   ...keyWrites,
   ...probeWrites,
   ...subscriptionWrites,
+  ...turnStepWrites,
   ...vaultWrites,
   ...workflowWrites,
   ...workspaceWrites,

@@ -70,6 +70,7 @@ export const conversations = sqliteTable("conversations", {
   started_at: ms("started_at").notNull(),
   updated_at: ms("updated_at").notNull(),
   completed_at: ms("completed_at"),
+  suggested_replies: strings("suggested_replies").notNull(),
 });
 
 export const workflows = sqliteTable("workflows", {

@@ -1,0 +1,128 @@
+import type { ModelMessage } from "../models/model.ts";
+import type { AnswerPart, MessageRow } from "./conversation-store.ts";
+import { textOf } from "./events.ts";
+
+/**
+ * What the model is told of a conversation. Roles alternate and the user begins, as many models' templates
+ * demand: messages whose answer failed are joined with the one after them.
+ */
+export function messagesOf(system_prompt: string | null, history: MessageRow[]): ModelMessage[] {
+  const said: ModelMessage[] = [];
+  for (const message of history) {
+    if (!COUNTS.has(message.state)) continue;
+    if (message.role === "assistant") {
+      if (said.length > 0) said.push(...answerMessages(message.parts as AnswerPart[]));
+      continue;
+    }
+    const content = toldOf(message);
+    const last = said.at(-1);
+    if (content === "") continue;
+    if (last?.role === "user" && typeof last.content === "string") last.content += `\n\n${content}`;
+    else said.push({ role: "user", content });
+  }
+  return system_prompt ? [{ role: "system", content: system_prompt }, ...said] : said;
+}
+
+/** What was stopped was read until then, and is what the next message answers. */
+const COUNTS: ReadonlySet<MessageRow["state"]> = new Set(["complete", "stopped", "waiting"]);
+
+function toldOf(message: MessageRow): string {
+  const context = message.parts.find((part) => part.type === "context");
+  const text = textOf(message);
+  return context ? `${text}\n\nContext:\n${JSON.stringify(context.facts)}` : text;
+}
+
+const UNANSWERED = "This call has not run: it waits for somebody's approval.";
+
+/** An answer as the model gave it: for each step its words with the calls, then what the calls gave. */
+export function answerMessages(parts: AnswerPart[]): ModelMessage[] {
+  return stepsOf(parts).flatMap((step): ModelMessage[] => {
+    const results = new Map(step.flatMap((part) => (part.type === "tool_result" ? [[part.id, part]] : [])));
+    const content = textOf({ parts: step });
+    const calls = step.flatMap((part) => (part.type === "tool_call" ? [part] : []));
+    if (calls.length === 0) return content === "" ? [] : [{ role: "assistant", content }];
+    return [
+      {
+        role: "assistant",
+        content,
+        tool_calls: calls.map(({ id, name, args }) => ({ id, name, args })),
+      },
+      ...calls.map(({ id }): ModelMessage => {
+        const found = results.get(id);
+        const result = found?.type === "tool_result" ? found.result : UNANSWERED;
+        return {
+          role: "tool",
+          tool_call_id: id,
+          content: typeof result === "string" ? result : JSON.stringify(result),
+        };
+      }),
+    ];
+  });
+}
+
+/** The steps of an answer: one ends where something follows a result. */
+function stepsOf(parts: AnswerPart[]): AnswerPart[][] {
+  const steps: AnswerPart[][] = [];
+  let last: AnswerPart | undefined;
+  for (const part of parts) {
+    if (!last || (last.type === "tool_result" && part.type !== "tool_result")) steps.push([]);
+    steps.at(-1)!.push(part);
+    last = part;
+  }
+  return steps;
+}
+
+// Models count tokens each in its own way; four characters of plain text are about one with all of them.
+const CHARACTERS_A_TOKEN = 4;
+const TOKENS_A_PICTURE = 1_000;
+const TOKENS_A_MESSAGE = 4;
+
+/** About how many tokens a message takes. */
+export function tokensOf({ content, tool_calls }: ModelMessage): number {
+  const words =
+    typeof content === "string"
+      ? content.length / CHARACTERS_A_TOKEN
+      : content.reduce(
+          (sum, part) =>
+            sum + (part.type === "text" ? part.text.length / CHARACTERS_A_TOKEN : TOKENS_A_PICTURE),
+          0,
+        );
+  const calls = tool_calls ? JSON.stringify(tool_calls).length / CHARACTERS_A_TOKEN : 0;
+  return Math.ceil(words + calls) + TOKENS_A_MESSAGE;
+}
+
+/**
+ * Leaves out the oldest until the rest takes at most `budget` tokens. A call goes with its results, and what
+ * the model is told to be and the last message of the user always stay.
+ */
+export function trimmed(messages: ModelMessage[], budget: number): ModelMessage[] {
+  const costs = messages.map(tokensOf);
+  let total = costs.reduce((sum, cost) => sum + cost, 0);
+  if (total <= budget) return messages;
+  const lastUser = messages.findLastIndex(({ role }) => role === "user");
+  const left = new Set<number>();
+  for (const group of groupsOf(messages)) {
+    const isKept = group.some((index) => index === lastUser || messages[index]!.role === "system");
+    const isNewest = group.at(-1) === messages.length - 1;
+    if (isKept || isNewest) continue;
+    for (const index of group) {
+      left.add(index);
+      total -= costs[index]!;
+    }
+    if (total <= budget) break;
+  }
+  const kept = messages.filter((_, index) => !left.has(index));
+  // What the user said first may be gone; an answer without its question confuses more than it helps.
+  const from = kept.findIndex(({ role }) => role === "user");
+  return kept.filter(({ role }, index) => role === "system" || index >= from);
+}
+
+/** Indexes that stay or go together: a message, with the results of its calls. */
+function groupsOf(messages: ModelMessage[]): number[][] {
+  const groups: number[][] = [];
+  for (const [index, { role }] of messages.entries()) {
+    if (role === "tool" && groups.length > 0) groups.at(-1)!.push(index);
+    else groups.push([index]);
+  }
+  return groups;
+}

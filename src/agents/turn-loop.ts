@@ -1,0 +1,308 @@
+import type { StreamPart } from "../http/part-log.ts";
+import { newId } from "../lib/ids.ts";
+import { isObject, type Json, type JsonObject } from "../lib/json.ts";
+import { ModelError, type ModelMessage, type Models, type ModelTool, type Usage } from "../models/model.ts";
+import { windowOf } from "../models/windows.ts";
+import type { AnswerPart } from "./conversation-store.ts";
+import { answerMessages, tokensOf, trimmed } from "./history.ts";
+import type { Journal } from "./journal.ts";
+import type { AgentTarget } from "./service.ts";
+import type { ApprovalRow, Step } from "./step-store.ts";
+import {
+  capped,
+  failure,
+  failureOf,
+  NO_OBJECT,
+  type Outcome,
+  type Place,
+  type Tool,
+  type ToolDeps,
+  toolsOf,
+} from "./tools.ts";
+
+export type LoopDeps = ToolDeps & { models: Models };
+
+/** A call that somebody has to approve before it runs. */
+export type Asked = Pick<ApprovalRow, "id" | "path" | "tool_call_id" | "tool_name" | "args">;
+
+export type Loop = {
+  agent: AgentTarget;
+  /** What is said before the first step: what the agent is to be, and the conversation. */
+  said: ModelMessage[];
+  place: Place;
+  journal: Journal;
+  message_id: string;
+  signal: AbortSignal;
+  append(part: StreamPart): void;
+  /** Filled as it goes, also where the loop throws: what was said and called, and what that took. */
+  parts: AnswerPart[];
+  usage: Usage;
+  /** Calls that wait for approval, of sub-agents as well. */
+  asked: Asked[];
+};
+
+export type LoopEnd = { kind: "answered"; reason: string; text: string } | { kind: "waiting" };
+
+const MOST_CALLS = 32;
+const LONGEST_CALL_ID = 100;
+const LEAST_RESERVE = 1_000;
+
+/**
+ * Lets the model answer, runs what it calls, tells it the results, until it calls nothing more:
+ *
+ *     ask ─> step ──┬─ no calls ──────────────────────────────> answered
+ *                   └─ calls ─> saved ─> run, each saved ──┬──> ask
+ *                                                          └──> waiting   (a call wants approval)
+ *
+ * A step that is on record is gone through again without the model, and of its calls only those without a
+ * result are run. Throws ModelError, and whatever `signal` aborts with.
+ */
+export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
+  const { agent, journal, place, append, signal } = loop;
+  const tools = await toolsOf(deps, agent, place, (target, message, call) =>
+    askAgent(deps, loop, target, message, call),
+  );
+  const steps = journal.stepsOf(place.path);
+  const recorded = steps.length;
+  const most = agent.settings.recursion_limit;
+  for (let seq = 0; seq < most; seq++) {
+    signal.throwIfAborted();
+    const isNew = seq >= recorded;
+    if (isNew) await ask(deps, loop, steps, tools, seq === most - 1);
+    const step = steps[seq]!;
+    if (!isNew) {
+      loop.parts.push(...step.parts);
+      count(loop.usage, step.usage);
+    }
+    const calls = step.parts.filter((part) => part.type === "tool_call");
+    if (calls.length === 0) {
+      append({ type: "finish_step", reason: step.reason, usage: step.usage });
+      return { kind: "answered", reason: step.reason, text: textIn(step.parts) };
+    }
+    if (isNew) await journal.save(place.path, step);
+    const isDone = await runCalls(deps, loop, step, tools);
+    if (isNew) append({ type: "finish_step", reason: "tool-calls", usage: step.usage });
+    if (!isDone) return { kind: "waiting" };
+  }
+  throw new ModelError("MODEL_FAILED", `The agent came to no answer in ${most} steps.`, false);
+}
+
+/** One answer of the model. Told part by part; `steps` has it once it is whole. */
+async function ask(
+  { models }: LoopDeps,
+  loop: Loop,
+  steps: Step[],
+  tools: Tool[],
+  isLast: boolean,
+): Promise<void> {
+  const { agent, append, signal, message_id } = loop;
+  const { settings } = agent;
+  const model = settings.model ?? models.default_model;
+  const offered = tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+  const messages = [...loop.said, ...steps.flatMap(({ parts }) => answerMessages(parts))];
+  append({ type: "start_step", message_id });
+  const stream = models.stream({
+    model,
+    messages: trimmed(messages, budgetOf(model, settings.model_config, offered)),
+    ...(offered.length > 0 ? { tools: offered, ...(isLast ? { tool_choice: "none" as const } : {}) } : {}),
+    temperature: settings.model_config.temperature,
+    max_tokens: settings.model_config.max_tokens,
+    signal,
+  });
+  const from = loop.parts.length;
+  const taken = callIdsOf(messages);
+  for await (const part of stream) {
+    switch (part.type) {
+      case "text":
+      case "reasoning":
+        addWords(loop.parts, from, part);
+        append(part);
+        break;
+      case "tool_call": {
+        const { name } = part;
+        const call = {
+          type: "tool_call" as const,
+          id: usableId(part.id, taken),
+          name,
+          args: readable(part.args),
+        };
+        loop.parts.push(call);
+        append(call);
+        break;
+      }
+      case "finish":
+        count(loop.usage, part.usage);
+        steps.push({ parts: loop.parts.slice(from), reason: part.reason, usage: part.usage });
+        return;
+    }
+  }
+  throw new ModelError("MODEL_INTERRUPTED", "The model's answer broke off.", true);
+}
+
+/** Runs the calls of a step that have no result yet, side by side. False: some wait for approval. */
+async function runCalls(deps: LoopDeps, loop: Loop, step: Step, tools: Tool[]): Promise<boolean> {
+  const { journal, place, append } = loop;
+  const ended = new Set(step.parts.flatMap((part) => (part.type === "tool_result" ? [part.id] : [])));
+  const open = step.parts.flatMap((part) => (part.type === "tool_call" && !ended.has(part.id) ? [part] : []));
+  const outcomes = await Promise.allSettled(
+    open.map(async (call, index) => {
+      const outcome = index < MOST_CALLS ? await runCall(deps, loop, tools, call) : TOO_MANY;
+      if (outcome.kind === "waiting") return false;
+      if (outcome.usage) count(loop.usage, outcome.usage);
+      const result: AnswerPart = {
+        type: "tool_result",
+        id: call.id,
+        name: call.name,
+        result: capped(outcome.result),
+        ...(outcome.is_error ? { is_error: true } : {}),
+      };
+      step.parts.push(result);
+      if (outcome.usage) count(step.usage, outcome.usage);
+      await journal.save(place.path, step);
+      loop.parts.push(result);
+      append(result);
+      return true;
+    }),
+  );
+  let isDone = true;
+  for (const outcome of outcomes) {
+    if (outcome.status === "rejected") throw outcome.reason;
+    isDone &&= outcome.value;
+  }
+  return isDone;
+}
+
+type CallPart = Extract<AnswerPart, { type: "tool_call" }>;
+
+async function runCall(deps: LoopDeps, loop: Loop, tools: Tool[], call: CallPart): Promise<Outcome> {
+  const tool = tools.find(({ name }) => name === call.name);
+  if (!tool) {
+    const names = tools.map(({ name }) => name).join(", ") || "none";
+    return failure("UNKNOWN_TOOL", `There is no tool of this name; there are: ${names}.`);
+  }
+  const faults = Object.hasOwn(Object(call.args), UNREADABLE) ? [NO_OBJECT] : tool.check(call.args);
+  if (faults.length > 0) {
+    const told = faults.map(({ field, expected, received }) => ({ field, expected, received }));
+    return failure("INVALID_ARGUMENTS", "The arguments do not fit the tool's schema.", { faults: told });
+  }
+  if (tool.needsApproval) {
+    const verdict = loop.journal.verdict(loop.place.path, call.id);
+    if (!verdict || verdict.state === "pending") {
+      loop.asked.push({
+        id: verdict?.id ?? newId(),
+        path: loop.place.path,
+        tool_call_id: call.id,
+        tool_name: call.name,
+        args: call.args,
+      });
+      return { kind: "waiting" };
+    }
+    if (verdict.state === "denied") {
+      const why = verdict.reason ? ` Reason given: ${verdict.reason}` : "";
+      return failure("DENIED", `The user did not approve this call.${why}`);
+    }
+  }
+  return runInTime(deps, loop, tool, call);
+}
+
+async function runInTime({ clock }: LoopDeps, loop: Loop, tool: Tool, call: CallPart): Promise<Outcome> {
+  const late = new AbortController();
+  const { timeout_ms } = tool;
+  const cancel = timeout_ms === undefined ? () => {} : clock.after(timeout_ms, () => late.abort());
+  const signal = AbortSignal.any([loop.signal, late.signal]);
+  try {
+    return await tool.run(call.args as JsonObject, { id: call.id, signal });
+  } catch (error) {
+    loop.signal.throwIfAborted();
+    if (late.signal.aborted) {
+      return failure("TIMEOUT", `The tool had not ended after ${(timeout_ms ?? 0) / 1_000} seconds.`);
+    }
+    if (error instanceof ModelError) return failure(error.code, error.message);
+    return failureOf(error);
+  } finally {
+    cancel();
+  }
+}
+
+/** A sub-agent answers with its own words, tools and model; its steps are on record below the call. */
+async function askAgent(
+  deps: LoopDeps,
+  { place, journal, message_id, asked }: Loop,
+  agent: AgentTarget,
+  message: string,
+  call: { id: string; signal: AbortSignal },
+): Promise<Outcome> {
+  const { system_prompt } = agent.settings;
+  const path = place.path ? `${place.path}/${call.id}` : call.id;
+  const usage = { prompt_tokens: 0, completion_tokens: 0 };
+  const end = await runLoop(deps, {
+    agent,
+    said: [
+      ...(system_prompt ? [{ role: "system" as const, content: system_prompt }] : []),
+      { role: "user", content: message },
+    ],
+    place: { turn: place.turn, path, ancestors: [...place.ancestors, agent.id] },
+    journal,
+    message_id,
+    signal: call.signal,
+    append: () => {},
+    parts: [],
+    usage,
+    asked,
+  });
+  return end.kind === "waiting" ? end : { kind: "result", result: end.text, usage };
+}
+
+const TOO_MANY = failure("TOO_MANY_CALLS", `At most ${MOST_CALLS} tools can be called at once.`);
+
+function addWords(
+  parts: AnswerPart[],
+  from: number,
+  { type, text }: { type: "text" | "reasoning"; text: string },
+): void {
+  const last = parts.length > from ? parts.at(-1) : undefined;
+  if (last?.type === type) last.text += text;
+  else parts.push({ type, text });
+}
+
+const UNREADABLE = "unreadable_arguments";
+const LONGEST_QUOTE = 2_000;
+
+/** Arguments are an object for every client and every server; what is none is kept as text in one. */
+const readable = (args: Json): JsonObject =>
+  isObject(args)
+    ? (args as JsonObject)
+    : { [UNREADABLE]: (typeof args === "string" ? args : JSON.stringify(args)).slice(0, LONGEST_QUOTE) };
+
+const textIn = (parts: AnswerPart[]): string =>
+  parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+
+function count(sum: Usage, { prompt_tokens, completion_tokens }: Usage): void {
+  sum.prompt_tokens += prompt_tokens;
+  sum.completion_tokens += completion_tokens;
+}
+
+const callIdsOf = (messages: ModelMessage[]): Set<string> =>
+  new Set(messages.flatMap(({ tool_calls }) => (tool_calls ?? []).map(({ id }) => id)));
+
+/** Some servers count anew with each answer; results are told apart by the id alone. */
+function usableId(given: string, taken: Set<string>): string {
+  const id =
+    given === "" || given.includes("/") || given.length > LONGEST_CALL_ID || taken.has(given)
+      ? `call_${newId()}`
+      : given;
+  taken.add(id);
+  return id;
+}
+
+/** What is left of the model's window for messages. */
+function budgetOf(
+  model: string,
+  { max_tokens, max_input_tokens }: AgentTarget["settings"]["model_config"],
+  tools: ModelTool[],
+): number {
+  const window = windowOf(model);
+  const reserve = Math.min(max_tokens ?? window / 8, window / 2);
+  const room = window - reserve - tokensOf({ role: "system", content: JSON.stringify(tools) });
+  return Math.max(LEAST_RESERVE, Math.min(room, max_input_tokens ?? room));
+}

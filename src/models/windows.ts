@@ -1,0 +1,19 @@
+// How many tokens a model reads at once, by the beginning of its name; the first that fits counts.
+const WINDOWS: [RegExp, number][] = [
+  [/gpt-4\.1/, 1_000_000],
+  [/gpt-5/, 400_000],
+  [/gpt-4o|gpt-4-turbo|^openai\/o\d/, 128_000],
+  [/claude/, 200_000],
+  [/gemini/, 1_000_000],
+  [/^deepseek\//, 64_000],
+  [/^mistral\//, 128_000],
+  [/^groq\//, 128_000],
+  [/^openrouter\//, 64_000],
+  // Local servers cut the beginning off in silence where a prompt is longer than what they were started with.
+  [/^ollama\//, 8_000],
+  [/^(lmstudio|llamacpp)\//, 8_000],
+];
+const USUAL = 32_000;
+
+/** The window of `model` (provider/name) in tokens; a careful guess where nothing is known of it. */
+export const windowOf = (model: string): number => WINDOWS.find(([name]) => name.test(model))?.[1] ?? USUAL;
