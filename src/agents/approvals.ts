@@ -101,8 +101,10 @@ export function createApprovals(deps: {
       const conversation =
         (await store.get(conversation_id)) ?? (await store.byClientId(agent.id, "project", conversation_id));
       if (conversation?.agent_id !== agent.id) throw notFound("conversation", conversation_id);
-      await answerApprovals(conversation, [{ approval_id, ...verdict }]);
-      return presentApproval((await steps.approval(approval_id))!);
+      const given = { approval_id, ...verdict };
+      const [found] = await named(conversation, [given]);
+      await answerApprovals(conversation, [given]);
+      return presentApproval((await steps.approval(found!.approval.id))!);
     },
   };
 }
