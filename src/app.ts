@@ -147,7 +147,17 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     clock,
     baseUrl: () => config.public_url,
   });
-  const hooks = createHooks({ store: hookStore, agents, workflows, turns, executions, waiters, clock });
+  const hooks = createHooks({
+    store: hookStore,
+    agents,
+    workflows,
+    turns,
+    executions,
+    inputSchema: async (workflow) => (await workflows.definition(workflow.definition_hash)).input_schema,
+    waiters,
+    clock,
+    limiter: limiterOf("hook", config.hook_rate_limit, clock),
+  });
   const probe = sqliteProbe(storage);
   const chores: Chore[] = [
     forgetClaims({ store: sqliteIdempotency(storage), clock }),
@@ -344,14 +354,13 @@ function urlOf({ host }: Config, { port }: Listening): string {
   return `http://${name}:${port}`;
 }
 
-function limitersOf(config: Config, clock: Clock) {
-  const limiter = (name: string, quota: number) =>
-    quota > 0 ? createLimiter({ name, quota, clock }) : undefined;
-  return {
-    limiter: limiter("ip", config.rate_limit),
-    anonymousLimiter: limiter("anonymous", config.anonymous_rate_limit),
-  };
-}
+const limiterOf = (name: string, quota: number, clock: Clock) =>
+  quota > 0 ? createLimiter({ name, quota, clock }) : undefined;
+
+const limitersOf = (config: Config, clock: Clock) => ({
+  limiter: limiterOf("ip", config.rate_limit, clock),
+  anonymousLimiter: limiterOf("anonymous", config.anonymous_rate_limit, clock),
+});
 
 /** A full or failing disk heals unseen when nobody writes: so something writes until it does. */
 function probeWhileFaulty({ probe }: Services, clock: Clock, log: Logger): () => void {

@@ -123,6 +123,13 @@ export const settings = {
     help: "The same for the endpoints that need no key.",
     fallback: fixed(20),
   }),
+  hook_rate_limit: setting({
+    kind: integer(0, 1_000_000, "requests a minute"),
+    env: "ERRAND_HOOK_RATE_LIMIT",
+    flag: "hook-rate-limit",
+    help: "Requests a minute that the incoming webhook of one agent or workflow takes; 0 is no limit.",
+    fallback: fixed(0),
+  }),
   max_body_bytes: setting({
     kind: integer(1_024, 67_108_864, "bytes"),
     env: "ERRAND_MAX_BODY_BYTES",

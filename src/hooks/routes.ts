@@ -3,6 +3,7 @@ import { answerWith, created, noContent } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
 import { openPolicies, policies } from "../http/policy.ts";
+import { AGENT_MEDIA, FORMS } from "./bodies.ts";
 import { AgentHookBody, CreateHookToken, ListHookTokens, WorkflowHookBody } from "./schema.ts";
 import type { Hooks } from "./service.ts";
 import type { TargetType } from "./store.ts";
@@ -72,6 +73,7 @@ export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
           summary: "Send a message to an agent",
           tags,
           "x-query": [WAIT],
+          "x-media": AGENT_MEDIA,
           ...bodyOf(AgentHookBody.schema, true),
         } as object,
       },
@@ -86,6 +88,7 @@ export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
           summary: "Start a workflow",
           tags,
           "x-query": [WAIT],
+          "x-media": FORMS,
           ...bodyOf(WorkflowHookBody.schema, false),
         } as object,
       },

@@ -1,19 +1,16 @@
-import type { Static, TSchema } from "typebox";
 import type { StartAnswer, StartRequest } from "../executions/service.ts";
 import type { Waiters } from "../executions/waiters.ts";
+import type { Limiter } from "../http/limiter.ts";
 import type { Clock } from "../lib/clock.ts";
-import { invalid, notFound, unauthorized } from "../lib/errors.ts";
+import { notFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { useMarks } from "../lib/last-used.ts";
-import type { Schema } from "../lib/schema.ts";
-import { sha256Hex } from "../lib/secrets.ts";
-import { credentialsOf } from "./credentials.ts";
+import { createAdmission } from "./admission.ts";
+import { agentBody, type Sent, workflowBody } from "./bodies.ts";
+import type { InputSchema } from "./form-input.ts";
 import { claimOf, hopOf, type StartContext } from "./idempotency.ts";
 import { createResults, type ResultSources } from "./results.ts";
-import { AgentHookBody, WorkflowHookBody } from "./schema.ts";
-import type { HookTokenRow, HookTokenStore, TargetType } from "./store.ts";
-import { isHookToken } from "./token.ts";
-import { type FindTarget, type HookTarget, tokenStatus } from "./tokens.ts";
+import type { HookTokenStore, TargetType } from "./store.ts";
+import type { FindTarget, HookTarget } from "./tokens.ts";
 import { waitOf } from "./waiting.ts";
 
 /** A message to an agent that is answered later, by a turn of its own. */
@@ -25,14 +22,6 @@ export type EnqueueRequest = {
   source: "webhook";
   answer: StartRequest["answer"];
 } & StartContext;
-
-/** The body as it was parsed (undefined: none was sent) and its text as it was sent. */
-export type Sent = {
-  body: unknown;
-  raw: string;
-  /** Lifts the idle timeout: whoever waits is silent for longer than a request may be. */
-  keepOpen(): void;
-};
 
 export type Hooks = ReturnType<typeof createHooks>;
 
@@ -51,44 +40,16 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
   executions: ResultSources["executions"] & {
     start(target: W, request: StartRequest): Promise<StartAnswer>;
   };
+  /** Asked for bodies that are forms: their texts are read by it. */
+  inputSchema(target: W): Promise<InputSchema>;
   waiters: Waiters;
   clock: Clock;
+  /** Counts the starts of each agent and workflow. */
+  limiter?: Limiter;
 }) {
-  const { store, agents, workflows, turns, executions, clock } = deps;
+  const { agents, workflows, turns, executions, clock } = deps;
   const results = createResults(deps);
-  const markUse = useMarks((id, at) => store.used(id, at));
-
-  /**
-   * The target, when every token presented opens it. Nothing is asked about a target before a token of its
-   * own was shown, so neither answer nor time tells an unknown target from a wrong token; tokens are found
-   * by their digest, so the time of the look-up tells nothing of them either.
-   */
-  async function opened<T extends HookTarget>(
-    type: TargetType,
-    id: string,
-    request: Request,
-    find: FindTarget<T>,
-  ): Promise<T> {
-    await authenticated(request, (row) => row.target_id === id && row.target_type === type);
-    const target = await find.target(id);
-    if (!target) throw refused();
-    return target;
-  }
-
-  /** The last of the tokens presented, when there is one and every one of them is live and `opens`. */
-  async function authenticated(request: Request, opens: (row: HookTokenRow) => boolean) {
-    const presented = credentialsOf(request.url, request.headers);
-    const now = clock.now();
-    let last: HookTokenRow | undefined;
-    for (const token of presented) {
-      const row = isHookToken(token) ? await store.byHash(sha256Hex(token)) : undefined;
-      if (!row || tokenStatus(row, now) !== "active" || !opens(row)) throw refused();
-      markUse(row.id, row.last_used_at, now);
-      last = row;
-    }
-    if (!last) throw refused();
-    return last;
-  }
+  const admission = createAdmission(deps);
 
   /** The answer to a start, or what came of it when the sender waits for that and it ends in time. */
   async function answered(type: TargetType, request: Request, sent: Sent, start: () => Promise<StartAnswer>) {
@@ -109,8 +70,9 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
   return {
     /** Queues a turn of the agent; `execution_id` is the turn's id. Throws as interface section 7 has it. */
     async messageAgent(id: string, request: Request, sent: Sent): Promise<StartAnswer> {
-      const target = await opened("agents", id, request, agents);
-      const body = checked(AgentHookBody, sent);
+      const target = await admission.target("agents", id, request, agents);
+      admission.count(id);
+      const body = agentBody(sent);
       const message: EnqueueRequest = {
         message: body.message,
         user_id: body.user_id ?? null,
@@ -125,8 +87,9 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
 
     /** Queues an execution of the workflow. Throws as interface section 7 has it. */
     async startWorkflow(id: string, request: Request, sent: Sent): Promise<StartAnswer> {
-      const target = await opened("workflows", id, request, workflows);
-      const body = checked(WorkflowHookBody, sent);
+      const target = await admission.target("workflows", id, request, workflows);
+      admission.count(id);
+      const body = await workflowBody(sent, () => deps.inputSchema(target));
       const start: StartRequest = {
         input: (body.input_data ?? {}) as JsonObject,
         source: body.trigger_source ?? "webhook",
@@ -142,29 +105,17 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
      * token's own target only: whatever else an id names is not there.
      */
     async status(id: string, request: Request, sent: Sent): Promise<JsonObject> {
-      let of: HookTokenRow | undefined;
-      const { target_id, target_type } = await authenticated(request, (row) => {
-        of ??= row;
-        return row.target_id === of.target_id && row.target_type === of.target_type;
-      });
+      const own = await admission.ownTarget(request);
       const seconds = waitOf(request.url, request.headers);
-      let result = await results.read(target_type, id);
-      if (result?.target_id !== target_id) throw notFound("execution", id);
+      let result = await results.read(own.type, id);
+      if (result?.target_id !== own.id) throw notFound("execution", id);
       if (seconds > 0 && !result.hasEnded) {
         sent.keepOpen();
-        result = (await results.wait(target_type, id, seconds, request.signal)) ?? result;
+        result = (await results.wait(own.type, id, seconds, request.signal)) ?? result;
       }
       return result.body;
     },
   };
-}
-
-const refused = () => unauthorized("A valid webhook token is required.");
-
-function checked<T extends TSchema>(schema: Schema<T>, { body = {} }: Sent): Static<T> {
-  const faults = schema.faults(body);
-  if (faults.length > 0) throw invalid(faults);
-  return body as Static<T>;
 }
 
 const queued =

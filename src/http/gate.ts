@@ -1,4 +1,4 @@
-import { AppError, invalid, invalidField, unauthorized, unavailable } from "../lib/errors.ts";
+import { AppError, invalid, invalidField, rateLimited, unauthorized, unavailable } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
@@ -181,11 +181,6 @@ function routeOf(router: Router, method: string, path: string): Match {
 function refuseUnlessReady(state: ServiceState): void {
   if (state === "draining") throw unavailable("The service is shutting down.", 5);
 }
-
-const rateLimited = (seconds: string) =>
-  new AppError("rate_limited", `Too many requests. Try again in ${seconds} s.`, {
-    headers: { "retry-after": seconds },
-  });
 
 const notAllowed = (method: string, allow: string[]) =>
   new AppError("method_not_allowed", `This address takes ${allow.join(", ")}.`, {

@@ -120,7 +120,14 @@ const withDefault = (parameter: Parameter): Parameter =>
     : parameter;
 
 const bodyContent = (schema: object, media: string[] = []) =>
-  Object.fromEntries(["application/json", ...media].map((type) => [type, { schema }]));
+  Object.fromEntries(
+    ["application/json", ...media].map((type) => [
+      type,
+      { schema: type.startsWith("text/") ? TEXT : schema },
+    ]),
+  );
+
+const TEXT = { type: "string" };
 
 // get /api/agents/{id}/triggers -> getApiAgentsByIdTriggers
 const operationId = (method: string, path: string): string =>

@@ -36,6 +36,11 @@ export const conflict = (message: string) => new AppError("conflict", message);
 export const unavailable = (message: string, retryAfterSeconds = 1) =>
   new AppError("unavailable", message, { headers: { "retry-after": String(retryAfterSeconds) } });
 
+export const rateLimited = (seconds: number | string) =>
+  new AppError("rate_limited", `Too many requests. Try again in ${seconds} s.`, {
+    headers: { "retry-after": String(seconds) },
+  });
+
 /** 400 with every fault found; the message names the first. */
 export function invalid(faults: Fault[], message?: string): AppError {
   const first = faults[0];

@@ -4,6 +4,7 @@ import { createHooks } from "../../src/hooks/service.ts";
 import { createHookTokens } from "../../src/hooks/tokens.ts";
 import { bodies, edge } from "../../src/http/edge.ts";
 import { createGate } from "../../src/http/gate.ts";
+import { createLimiter } from "../../src/http/limiter.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { sqliteHooks } from "../../src/storage/sqlite/hooks.ts";
@@ -11,7 +12,7 @@ import { CALLER as AGENTS_CALLER, world as agentsWorld } from "../agents/world.t
 import { CALLER, world as executionsWorld } from "../executions/setup.ts";
 
 /** Incoming webhooks behind the real gate, before real agents and real workflows, each over its own SQLite. */
-export function live() {
+export function live(options: { quota?: number } = {}) {
   const executions = executionsWorld();
   const { clock, waiters } = executions;
   const agents = agentsWorld({ ended: waiters.ended, model: "server" });
@@ -23,7 +24,10 @@ export function live() {
     ...targets,
     turns: agents.turns,
     executions: executions.executions,
+    inputSchema: async (workflow) =>
+      (await executions.workflows.definition(workflow.definition_hash)).input_schema,
     waiters,
+    limiter: options.quota ? createLimiter({ name: "hook", quota: options.quota, clock }) : undefined,
   });
   const logged: string[] = [];
   const log = createLog({

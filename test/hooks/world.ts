@@ -99,6 +99,7 @@ export async function setup() {
     workflows: find,
     turns: { enqueue: start, status: async () => undefined },
     executions: { start, status: async () => undefined },
+    inputSchema: async () => ({ title: "", description: "", required: [], properties: {} }),
     waiters: createWaiters(clock),
     clock,
   });
