@@ -23,3 +23,9 @@ export function answerWith<T>(set: Set, answer: { status: number; body: T; repla
   if (answer.replayed) set.headers["idempotent-replay"] = "true";
   return answer.body;
 }
+
+/** JSON to be kept as a file; the name is made of plain letters, since it goes into a header. */
+export function download<T>(set: Set, { name, content }: { name: string; content: T }): T {
+  set.headers["content-disposition"] = `attachment; filename="${name}"`;
+  return content;
+}

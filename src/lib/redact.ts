@@ -50,3 +50,37 @@ function redactError(error: Error & { code?: unknown }, depth: number): Record<s
     ...(error.cause === undefined ? {} : { cause: redact(error.cause, depth + 1) }),
   };
 }
+
+const REMOVED = "[removed]";
+const LONG_KEY = 20;
+
+/**
+ * A whole copy without the credentials in it, and the paths they stood at: for what is handed on, where a
+ * bounded text for a log would not do. What a template fills in is no credential yet, and stays.
+ */
+export function withoutSecrets<T>(value: T, path = ""): { value: T; removed: string[] } {
+  const removed: string[] = [];
+  const below = (at: string, name: string | number) => (at === "" ? String(name) : `${at}.${name}`);
+  function visit(item: unknown, at: string, named: boolean): unknown {
+    if (typeof item === "string") {
+      const kept = named && !item.includes("{{") && item !== "" ? REMOVED : withoutCredentials(item);
+      if (kept !== item) removed.push(at);
+      return kept;
+    }
+    if (Array.isArray(item)) return item.map((one, index) => visit(one, below(at, index), named));
+    if (typeof item !== "object" || item === null) return item;
+    const copy: Record<string, unknown> = {};
+    for (const [name, one] of Object.entries(item)) {
+      // `key` alone names a field to sort or group by more often than a credential.
+      const isPlainKey = /^keys?$/i.test(name) && typeof one === "string" && one.length < LONG_KEY;
+      copy[name] = visit(one, below(at, name), named || (SECRET_NAME.test(name) && !isPlainKey));
+    }
+    return copy;
+  }
+  return { value: visit(value, path, false) as T, removed };
+}
+
+const withoutCredentials = (text: string): string =>
+  text.replace(SECRET_TEXT, (_, scheme?: string, parameter?: string, login?: string) =>
+    scheme ? `${scheme} ${REMOVED}` : `${parameter ?? login ?? ""}${REMOVED}`,
+  );

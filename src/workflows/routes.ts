@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { created, noContent } from "../http/answers.ts";
+import { created, download, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import {
@@ -12,6 +12,7 @@ import {
   UpdateSettings,
   UpdateWorkflow,
   ValidateWorkflow,
+  WorkflowFile,
 } from "./schema.ts";
 import type { Workflows } from "./service.ts";
 
@@ -62,6 +63,21 @@ export const workflowRoutes = ({ workflows }: { workflows: Workflows }) =>
       "/workflows/:id",
       async ({ caller, params, set }) => noContent(set, await workflows.remove(caller, params.id)),
       { policy: "key", detail: { summary: "Delete a workflow", tags } },
+    )
+    .post(
+      "/workflows/import",
+      async ({ caller, query, body, set }) => created(set, await workflows.imported(caller, query, body)),
+      {
+        policy: "key",
+        query: InWorkspace,
+        body: WorkflowFile,
+        detail: { summary: "Create a workflow from an exported file", tags },
+      },
+    )
+    .get(
+      "/workflows/:id/export",
+      async ({ caller, params, set }) => download(set, await workflows.exported(caller, params.id)),
+      { policy: "key", detail: { summary: "The draft as one file, without ids and credentials", tags } },
     )
     .get("/workflows/:id/settings", ({ caller, params }) => workflows.readSettings(caller, params.id), {
       policy: "key",

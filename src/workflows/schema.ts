@@ -108,6 +108,44 @@ export type ListWorkflows = Static<typeof ListWorkflows.schema>;
 const NOTHING = Type.Null();
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, NOTHING]));
 
+const portableSettings = {
+  concurrency: optional(
+    Type.Object(
+      {
+        limit: Type.Integer({ minimum: 1, maximum: 1_000, description: "Most runs at a time." }),
+        key: optional(
+          Type.String({
+            minLength: 1,
+            maxLength: 1_000,
+            description: "A template over the input; the limit counts for each of its values apart.",
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+  ),
+  run_timeout_seconds: optional(
+    Type.Number({
+      exclusiveMinimum: 0,
+      maximum: 2_592_000,
+      description: "A run that takes longer fails.",
+    }),
+  ),
+  retention: optional(
+    Type.Object(
+      {
+        days: optional(
+          Type.Integer({ minimum: 1, maximum: 36_500, description: "In place of retention_days." }),
+        ),
+        max_executions: optional(
+          Type.Integer({ minimum: 1, maximum: 100_000_000, description: "Of ended runs, the newest." }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+  ),
+};
+
 /**
  * What is set beside the workflow object, which is closed (design 3). Merged shallowly; null clears. Runs
  * take up a change at their next start.
@@ -115,43 +153,9 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([sch
 export const UpdateSettings = json(
   Type.Object(
     {
-      concurrency: optional(
-        Type.Object(
-          {
-            limit: Type.Integer({ minimum: 1, maximum: 1_000, description: "Most runs at a time." }),
-            key: optional(
-              Type.String({
-                minLength: 1,
-                maxLength: 1_000,
-                description: "A template over the input; the limit counts for each of its values apart.",
-              }),
-            ),
-          },
-          { additionalProperties: false },
-        ),
-      ),
-      run_timeout_seconds: optional(
-        Type.Number({
-          exclusiveMinimum: 0,
-          maximum: 2_592_000,
-          description: "A run that takes longer fails.",
-        }),
-      ),
+      ...portableSettings,
       failure_workflow_id: optional(
         Type.String({ description: "A workflow of the project that is started when a run fails." }),
-      ),
-      retention: optional(
-        Type.Object(
-          {
-            days: optional(
-              Type.Integer({ minimum: 1, maximum: 36_500, description: "In place of retention_days." }),
-            ),
-            max_executions: optional(
-              Type.Integer({ minimum: 1, maximum: 100_000_000, description: "Of ended runs, the newest." }),
-            ),
-          },
-          { additionalProperties: false },
-        ),
       ),
     },
     { additionalProperties: false },
@@ -200,6 +204,24 @@ export const Publish = json(
   ),
 );
 export type Publish = Static<typeof Publish.schema>;
+
+/** A workflow in one file, without ids and credentials: from another project, another Errand, a repository. */
+export const WorkflowFile = json(
+  Type.Object(
+    {
+      format: Type.Literal("errand.workflow"),
+      format_version: Type.Literal(1),
+      exported_at: Type.Optional(Type.String({ maxLength: 40 })),
+      workflow: CreateWorkflow.schema,
+      settings: Type.Optional(Type.Object(portableSettings, { additionalProperties: false })),
+      removed: Type.Optional(
+        Type.Array(Type.String(), { description: "Where credentials stood; they are not in the file." }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+export type WorkflowFile = Static<typeof WorkflowFile.schema>;
 
 export const ListVersions = query(
   Type.Object({

@@ -18,9 +18,11 @@ import {
   type UpdateWorkflow,
   type ValidateWorkflow,
   type Workflow,
+  type WorkflowSettings,
 } from "./schema.ts";
 import { settingsOf } from "./settings.ts";
 import type { DefinitionRow, WorkflowPatch, WorkflowRow, WorkflowStore } from "./store.ts";
+import { transferOf } from "./transfer.ts";
 import { programFaults } from "./validate.ts";
 import { versionsOf } from "./versions.ts";
 
@@ -82,8 +84,48 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
     };
   }
 
+  async function create(
+    caller: Caller,
+    scope: InWorkspace,
+    body: CreateWorkflow,
+    settings: (program: Program) => WorkflowSettings | null = () => null,
+  ): Promise<Workflow> {
+    checkScope(caller, scope);
+    checkDataset(body);
+    const program = checked(body);
+    const definition = definitionOf(program);
+    const row: WorkflowRow = {
+      id: newId(),
+      workspace_id: caller.workspace_id,
+      project_id: caller.project_id,
+      user_id: caller.key_id,
+      name: body.name ?? DEFAULT_NAME,
+      description: body.description ?? DEFAULT_DESCRIPTION,
+      dataset_id: body.dataset_id ?? null,
+      images: body.images ?? [],
+      definition_hash: definition.hash,
+      public_clone: body.public_clone ?? false,
+      public_runnable: body.public_runnable ?? false,
+      num_likes: 0,
+      num_runs: 0,
+      num_views: 0,
+      run_ms_total: 0,
+      settings: settings(program),
+      published_version: null,
+      published_hash: null,
+      created_at: clock.now(),
+      updated_at: null,
+    };
+    await store.create(row, definition);
+    return present(row);
+  }
+
+  const get = async (caller: Caller, id: string): Promise<Workflow> => present(await inScope(caller, id));
+  const settings = settingsOf({ store, inScope, programOf: (row) => programBy(row.definition_hash) });
+
   return {
-    ...settingsOf({ store, inScope, programOf: (row) => programBy(row.definition_hash) }),
+    ...settings,
+    ...transferOf({ clock, get, create, ...settings }),
     ...versionsOf({ store, clock, inScope, present, programBy }),
 
     /** What firing it needs; undefined when there is none. */
@@ -108,38 +150,8 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
       return definition;
     },
 
-    async create(caller: Caller, scope: InWorkspace, body: CreateWorkflow): Promise<Workflow> {
-      checkScope(caller, scope);
-      checkDataset(body);
-      const program = checked(body);
-      const definition = definitionOf(program);
-      const row: WorkflowRow = {
-        id: newId(),
-        workspace_id: caller.workspace_id,
-        project_id: caller.project_id,
-        user_id: caller.key_id,
-        name: body.name ?? DEFAULT_NAME,
-        description: body.description ?? DEFAULT_DESCRIPTION,
-        dataset_id: body.dataset_id ?? null,
-        images: body.images ?? [],
-        definition_hash: definition.hash,
-        public_clone: body.public_clone ?? false,
-        public_runnable: body.public_runnable ?? false,
-        num_likes: 0,
-        num_runs: 0,
-        num_views: 0,
-        run_ms_total: 0,
-        settings: null,
-        published_version: null,
-        published_hash: null,
-        created_at: clock.now(),
-        updated_at: null,
-      };
-      await store.create(row, definition);
-      return present(row);
-    },
-
-    get: async (caller: Caller, id: string): Promise<Workflow> => present(await inScope(caller, id)),
+    create,
+    get,
 
     /** The caller's project, newest first. */
     async list(caller: Caller, { workspace_id, project_id, search_query, ...page }: ListWorkflows) {

@@ -25,22 +25,22 @@ export function settingsOf({
     /** Shallow: what is sent replaces what was set, null clears. Throws as any reference to another record. */
     async updateSettings(caller: Caller, id: string, body: UpdateSettings): Promise<WorkflowSettings> {
       const row = await inScope(caller, id);
-      const key = body.concurrency?.key;
-      if (typeof key === "string") {
-        const faults = keyFaults(key, await programOf(row));
-        if (faults.length > 0) throw invalid(faults);
-      }
+      const patch = checkedSettings(body, await programOf(row));
       if (typeof body.failure_workflow_id === "string") {
         await checkFailureWorkflow(caller, id, body.failure_workflow_id, store.target);
       }
-      const updated = await store.set(id, complete(body));
+      const updated = await store.set(id, patch);
       if (!updated) throw notFound("workflow", id);
       return updated;
     },
   };
 }
 
-function complete({ concurrency, retention, ...plain }: UpdateSettings): Partial<WorkflowSettings> {
+/** With what was left out inside of them; against the program that they are to go with. */
+export function checkedSettings(body: UpdateSettings, program: Program, at = ""): Partial<WorkflowSettings> {
+  const { concurrency, retention, ...plain } = body;
+  const faults = typeof concurrency?.key === "string" ? keyFaults(concurrency.key, program, at) : [];
+  if (faults.length > 0) throw invalid(faults);
   return {
     ...plain,
     ...(concurrency === undefined ? {} : { concurrency: concurrency && { key: null, ...concurrency } }),
@@ -64,8 +64,8 @@ async function checkFailureWorkflow(
 }
 
 /** The key of concurrency is made before there is any step: it can name inputs alone. */
-function keyFaults(key: string, { input_schema }: Program): Fault[] {
-  const field = "concurrency.key";
+function keyFaults(key: string, { input_schema }: Program, at: string): Fault[] {
+  const field = `${at}concurrency.key`;
   const inputs = Object.keys(input_schema.properties);
   try {
     const strange = references(key)
