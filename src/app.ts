@@ -239,9 +239,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   }
 
   function serve(running: Services): void {
-    const app = createServer(config, running, { metrics, log });
     gate = createGate({
-      app,
+      ...createServer(config, running, { metrics, log }),
       authenticate: running.keys.authenticate,
       log,
       metrics,

@@ -6,7 +6,7 @@ import type { Services } from "./app.ts";
 import type { Config } from "./config.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { executionRoutes } from "./executions/routes.ts";
-import { hookTokenRoutes, incomingRoutes } from "./hooks/routes.ts";
+import { hookTokenRoutes, incomingDirect, incomingRoutes } from "./hooks/routes.ts";
 import { bodies, edge } from "./http/edge.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
@@ -53,7 +53,7 @@ export function createServer(
     .use(operationsRoutes(operations))
     .use(features)
     .group("/api/v1", (management) => management.use(webhookRoutes(services)).use(eventRoutes(services)));
-  return app;
+  return { app, direct: incomingDirect(services) };
 }
 
 const isPrivate = ({ host, public_url, trusted_proxies }: Config): boolean =>

@@ -9,12 +9,22 @@ import { type AnyServer, isHookPath, pathOf, RequestContext, remember } from "./
 import { errorResponse } from "./errors.ts";
 import { type Limiter, limitHeaders, type Verdict } from "./limiter.ts";
 import type { Metrics } from "./metrics.ts";
-import { type Match, type Routable, type Route, Router, routesOf } from "./routes.ts";
+import {
+  type Answer,
+  type Direct,
+  type Match,
+  type Routable,
+  type Route,
+  Router,
+  routesOf,
+} from "./routes.ts";
 
 export type ServiceState = "ready" | "draining";
 
 export type GateDeps = {
   app: Routable & { fetch(request: Request): Response | Promise<Response> };
+  /** Handlers that answer in the app's place, by "METHOD template". */
+  direct?: Record<string, Direct>;
   authenticate: Authenticate;
   log: Log;
   metrics: Metrics;
@@ -42,7 +52,7 @@ export type Gate = (request: Request, server?: AnyServer) => Promise<Response>;
  */
 export function createGate(deps: GateDeps): Gate {
   const { app, authenticate, log, metrics, limiter, anonymousLimiter, accessLog, maxBodyBytes } = deps;
-  const router = new Router(routesOf(app));
+  const router = new Router(routesOf(app, deps.direct));
   const address = clientAddress(deps.trustedProxies ?? []);
   const state = deps.state ?? (() => "ready" as const);
   const elapsed = deps.elapsed ?? (() => performance.now());
@@ -97,7 +107,9 @@ export function createGate(deps: GateDeps): Gate {
     if (method === "GET" || method === "HEAD")
       return method === "GET" ? app.fetch(request) : asHead(request, context);
     await readBody(request, route, context, maxBodyBytes);
-    return app.fetch(request);
+    if (!route.direct) return app.fetch(request);
+    const answer = await route.direct(lastSegment(path), request, context);
+    return answer instanceof Response ? answer : dressed(answer, context);
   }
 
   // The app knows GET alone; the answer is the same, its length included, without its body.
@@ -142,6 +154,20 @@ export function createGate(deps: GateDeps): Gate {
     accessLog?.(context, request.method, response.status, ms);
     return response;
   };
+}
+
+function dressed({ status, body, replayed }: Answer, context: RequestContext): Response {
+  context.dressed = true;
+  const { headers } = context;
+  headers["content-type"] = "application/json";
+  if (replayed) headers["idempotent-replay"] = "true";
+  return new Response(JSON.stringify(body), { status, headers });
+}
+
+function lastSegment(path: string): string {
+  const end = path.endsWith("/") ? path.length - 1 : path.length;
+  const segment = path.slice(path.lastIndexOf("/", end - 1) + 1, end);
+  return segment.includes("%") ? decodeURIComponent(segment) : segment;
 }
 
 const REQUEST_ID = /^[\w.~-]{1,128}$/;

@@ -1,3 +1,5 @@
+import type { RequestContext } from "./context.ts";
+
 /**
  * Who may call a route. `key`: an API key. `public`: anyone. `anonymous`: anyone, under a stricter limit.
  * `hook`: its own service authenticates. Nothing is reachable without one of them.
@@ -20,7 +22,15 @@ export type Route = {
   exempt: boolean;
   /** `x-secret-path`: the path is itself a credential; the log shows the template in its place. */
   secretPath: boolean;
+  /** Answers in the app's place, where the way through the framework costs more than the work. */
+  direct?: Direct;
 };
+
+/** What a handler answers with when it chooses the status itself; `body` is sent as JSON. */
+export type Answer = { status: number; body: unknown; replayed?: boolean };
+
+/** Takes the address's last parameter and a request whose body the gate has read. */
+export type Direct = (id: string, request: Request, context: RequestContext) => Promise<Answer | Response>;
 
 /** The part of an Elysia app the gate reads. */
 export type Routable = {
@@ -31,8 +41,11 @@ export type Routable = {
   }[];
 };
 
-/** Every route of an app with its policy. Throws at start-up on one that declares none. */
-export function routesOf(app: Routable): Route[] {
+/**
+ * Every route of an app with its policy; `direct` by "METHOD template". Throws at start-up on one that declares
+ * no policy.
+ */
+export function routesOf(app: Routable, direct: Record<string, Direct> = {}): Route[] {
   return app.routes.map(({ method, path, hooks }) => {
     const detail = (hooks?.detail ?? {}) as Record<string, unknown>;
     const policy = detail["x-policy"];
@@ -45,6 +58,7 @@ export function routesOf(app: Routable): Route[] {
       media: (detail["x-media"] as string[] | undefined) ?? [],
       exempt: detail["x-exempt"] === true,
       secretPath: detail["x-secret-path"] === true,
+      direct: direct[`${method} ${path}`],
     };
   });
 }

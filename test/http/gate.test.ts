@@ -1,8 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { createGate } from "../../src/http/gate.ts";
+import { createGate, type GateDeps } from "../../src/http/gate.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { policies } from "../../src/http/policy.ts";
+import { conflict } from "../../src/lib/errors.ts";
 import { CALLER, JSON_TYPE, KEY, setup } from "./world.ts";
 
 const world = setup();
@@ -356,6 +357,47 @@ describe("policies", () => {
       expect(["key", "public", "anonymous", "hook"]).toContain(
         (hooks.detail as Record<string, string>)["x-policy"]!,
       );
+    }
+  });
+});
+
+describe("a route that answers the gate itself", () => {
+  const direct: GateDeps["direct"] = {
+    "POST /hooks/:id": async (id, _request, { body }) => {
+      if (id === "refuses") throw conflict("Not now.");
+      if (id === "whole") return new Response("as it is", { status: 299 });
+      return { status: 202, body: { id, body }, replayed: id === "again" };
+    },
+  };
+
+  test("gets the last part of the path and the body the gate has read, and is dressed as every answer", async () => {
+    const other = setup({ direct });
+    try {
+      const answer = await other.post("/hooks/a%20b/", '{"name":"x"}');
+      expect([answer.status, await answer.json()]).toEqual([202, { id: "a b", body: { name: "x" } }]);
+      expect(answer.headers.get("content-type")).toBe("application/json");
+      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+      expect(answer.headers.get("x-request-id")).toBeTruthy();
+      expect(answer.headers.get("idempotent-replay")).toBeNull();
+      const again = await other.post("/hooks/again", "{}");
+      expect(again.headers.get("idempotent-replay")).toBe("true");
+      const whole = await other.post("/hooks/whole", "{}");
+      expect([whole.status, await whole.text()]).toEqual([299, "as it is"]);
+      expect(whole.headers.get("x-content-type-options")).toBe("nosniff");
+    } finally {
+      await other.close();
+    }
+  });
+
+  test("is refused and fails as every other", async () => {
+    const other = setup({ direct });
+    try {
+      expect((await other.post("/hooks/a", "{")).status).toBe(400);
+      const refused = await other.post("/hooks/refuses", "{}");
+      expect([refused.status, (await failure(refused)).error.code]).toEqual([409, "CONFLICT"]);
+      expect((await other.ask("/hooks/a", { method: "PUT" })).status).toBe(405);
+    } finally {
+      await other.close();
     }
   });
 });
