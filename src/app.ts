@@ -3,6 +3,7 @@ import { createConversations } from "./agents/conversations.ts";
 import { tellingEnds } from "./agents/ended.ts";
 import { createAgents } from "./agents/service.ts";
 import { createTurns } from "./agents/turns.ts";
+import { createAlerts } from "./alerts/service.ts";
 import type { Config } from "./config.ts";
 import { createEgress } from "./egress/egress.ts";
 import { createEventRecords } from "./events/records.ts";
@@ -34,6 +35,7 @@ import { createModels } from "./models/index.ts";
 import { createServer } from "./server.ts";
 import type { FolderLock } from "./storage/folder.ts";
 import { sqliteAgents } from "./storage/sqlite/agents.ts";
+import { sqliteAlerts } from "./storage/sqlite/alerts.ts";
 import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
 import { sqliteConversations } from "./storage/sqlite/conversations.ts";
 import { sqliteDeliveries } from "./storage/sqlite/deliveries.ts";
@@ -100,7 +102,8 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const deliveries = createDeliveries({ store: deliveryStore, inScope, runner, clock });
   const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
-  runner.register(deliveryAttempt({ ...sender, store: deliveryStore }));
+  const alerts = createAlerts({ store: sqliteAlerts(storage), mail, runner, clock, log, inScope });
+  runner.register(deliveryAttempt({ ...sender, store: deliveryStore, alerts }));
 
   const models = createModels({ config, egress, clock });
   const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
@@ -175,6 +178,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     eventRecords,
     webhooks,
     deliveries,
+    alerts,
     dryRun,
     testSend,
     mail,
@@ -276,6 +280,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       });
       try {
         services = await open();
+        await services.alerts.load();
         const recovered = await services.runner.start();
         const interrupted = await services.turns.recover();
         if (recovered.recovered + recovered.dead + interrupted > 0) {
@@ -384,7 +389,13 @@ function probeWhileFaulty({ probe }: Services, clock: Clock, log: Logger): () =>
   };
 }
 
-function serviceGauges(metrics: Metrics, { runner, jobs, probe }: Services): void {
+function serviceGauges(metrics: Metrics, { runner, jobs, probe, alerts }: Services): void {
+  metrics.gauge("webhook_alerts", "Alerts on record, by what they tell and what became of them.", async () =>
+    (await alerts.counts()).map(({ kind, state, count }) => ({ labels: { kind, state }, value: count })),
+  );
+  metrics.gauge("webhooks_in_trouble", "Webhooks that gave up a delivery and took none since.", () =>
+    alerts.troubledCount(),
+  );
   metrics.gauge("jobs", "Jobs on record, by lane and state.", async () =>
     (await jobs.counts()).map(({ lane, state, count }) => ({ labels: { lane, state }, value: count })),
   );

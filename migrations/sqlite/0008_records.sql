@@ -31,7 +31,6 @@ CREATE TABLE alerts (
   ended_at INTEGER
 ) STRICT;
 CREATE INDEX alerts_by_subscription ON alerts (subscription_id, id);
-CREATE INDEX alerts_by_workspace ON alerts (workspace_id, id);
 
 -- Subscriptions in trouble: a row from the first alert to the recovery.
 CREATE TABLE troubles (

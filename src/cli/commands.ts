@@ -195,6 +195,17 @@ const workspaces = group("workspaces", "Workspaces and their projects", [
     [folder, asJson, option("--owner <email>", "Who owns it")],
     async () => (await ofWorkspaces()).createWorkspace,
   ),
+  leaf(
+    "update [workspace]",
+    "Change a workspace, by id or name (default: the first)",
+    [
+      folder,
+      asJson,
+      option("--owner-email <email>", "Who is mailed when webhooks fail; empty for nobody"),
+      option("--name <name>", "Name"),
+    ],
+    async () => (await ofWorkspaces()).updateWorkspace,
+  ),
   group("projects", "Projects of a workspace", [
     leaf(
       "list",

@@ -1,4 +1,5 @@
 import { type Call, scopeOf, text, withServices } from "./command.ts";
+import { usageError } from "./exit.ts";
 import { putList, putRecord } from "./output.ts";
 
 export const listWorkspaces = (call: Call) =>
@@ -26,6 +27,20 @@ export const createWorkspace = (call: Call) =>
       ),
     { creates: true },
   );
+
+/** Of the workspace that is named, else of the first; an empty --owner-email takes the owner away. */
+export const updateWorkspace = (call: Call) =>
+  withServices(call, async (services) => {
+    const name = text(call.flags, "name");
+    const owner = text(call.flags, "ownerEmail");
+    if (name === undefined && owner === undefined)
+      throw usageError("nothing to change", "give --owner-email or --name");
+    const named = call.args[0];
+    const flags = named === undefined ? call.flags : { ...call.flags, workspace: named };
+    const { workspace_id } = await scopeOf({ ...call, flags }, services);
+    const patch = { name, owner_email: owner === undefined ? undefined : owner || null };
+    putRecord(call, await services.workspaces.update(workspace_id, patch));
+  });
 
 export const listProjects = (call: Call) =>
   withServices(call, async (services) => {

@@ -1,3 +1,4 @@
+import type { Alerts } from "../alerts/service.ts";
 import { DELIVERY_JOB } from "../events/service.ts";
 import type { DeliveryRow } from "../events/store.ts";
 import { defineJob, done, type JobKind, type Lease, settled, settledUntil } from "../jobs/job.ts";
@@ -23,8 +24,14 @@ import type { AttemptResult, DeliveryStore, DeliveryTarget } from "./store.ts";
  * A crash between sending and recording sends the same bytes under the same webhook-id and attempt
  * number again: at least once.
  */
-export function deliveryAttempt(deps: Sender & { store: DeliveryStore; random?: () => number }): JobKind {
-  const { store, clock } = deps;
+export function deliveryAttempt(
+  deps: Sender & {
+    store: DeliveryStore;
+    alerts: Pick<Alerts, "prepare" | "recorded">;
+    random?: () => number;
+  },
+): JobKind {
+  const { store, clock, alerts } = deps;
   const random = deps.random ?? Math.random;
   const concurrency = createConcurrency();
 
@@ -56,7 +63,9 @@ export function deliveryAttempt(deps: Sender & { store: DeliveryStore; random?: 
         concurrency.learn(target.id, answered.error === null);
         const result = resultOf(lease, delivery, target, answered);
         // The receiver has it: a disk that refuses for a while must not have it sent again.
-        const held = await persist(clock, job.isAborted, () => store.record(result));
+        const alert = alerts.prepare(target.id, result.state);
+        const held = await persist(clock, job.isAborted, () => store.record({ ...result, alert }));
+        if (held && alert) alerts.recorded(target.id, result.state, alert);
         if (held && result.next_attempt_at !== null) return settledUntil(result.next_attempt_at);
       }
       return settled;

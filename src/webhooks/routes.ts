@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import type { Alerts } from "../alerts/service.ts";
 import { accepted, created, noContent } from "../http/answers.ts";
 import { page, stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
@@ -26,11 +27,13 @@ export const webhookRoutes = ({
   deliveries,
   testSend,
   dryRun,
+  alerts,
 }: {
   webhooks: Webhooks;
   deliveries: Deliveries;
   testSend: TestSend;
   dryRun: DryRunning;
+  alerts: Pick<Alerts, "list">;
 }) =>
   new Elysia({ name: "webhooks.routes" })
     .use(policies)
@@ -97,6 +100,11 @@ export const webhookRoutes = ({
       ...about("Read counts, success rate and response times, by event and by hour"),
       query: ReadStats,
     })
+    .get(
+      "/webhooks/:id/alerts",
+      ({ caller, params }) => alerts.list(caller, params.id),
+      about("List what its owner was told of it, newest first"),
+    )
     .get(
       "/webhooks/:id/deliveries/:delivery_id",
       ({ caller, params }) => deliveries.get(caller, params.id, params.delivery_id),

@@ -1,3 +1,4 @@
+import type { PreparedAlert } from "../alerts/store.ts";
 import type { EventPattern } from "../events/schema.ts";
 import type { DeliveryRow, DeliveryState, EventRow } from "../events/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
@@ -110,6 +111,8 @@ export type AttemptResult = {
   ended_at: number | null;
   /** Pauses the subscription, for this reason. */
   pause: string | null;
+  /** Raised with this result, if it is one to tell the owner of. */
+  alert?: PreparedAlert;
 };
 
 /** A line of the log: the delivery without its bytes, with its last attempt. */

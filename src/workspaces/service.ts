@@ -1,6 +1,7 @@
 import { type Clock, iso } from "../lib/clock.ts";
 import { invalidField, notFound } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
+import { addressIn } from "../lib/mail-address.ts";
 import type { ProjectRow, WorkspaceRow, WorkspaceStore } from "./store.ts";
 
 export type Workspace = { id: string; name: string; owner_email: string | null; created_at: string };
@@ -10,7 +11,7 @@ export type Workspaces = ReturnType<typeof createWorkspaces>;
 
 const DEFAULT_NAME = "Default";
 const LONGEST_NAME = 200;
-const EMAIL = /^[^\s@]+@[^\s@]+$/;
+const LONGEST_EMAIL = 254;
 
 /** Workspaces and their projects; the command line manages them, keys point into them. */
 export function createWorkspaces({ store, clock }: { store: WorkspaceStore; clock: Clock }) {
@@ -47,14 +48,22 @@ export function createWorkspaces({ store, clock }: { store: WorkspaceStore; cloc
       name: string;
       owner_email?: string | null;
     }): Promise<Workspace & { project_id: string }> {
-      const owner_email = request.owner_email ?? null;
-      if (owner_email !== null && !EMAIL.test(owner_email)) {
-        throw invalidField("owner_email", "an e-mail address", "another string");
-      }
+      const owner_email = checkedOwner(request.owner_email ?? null);
       const workspace = newWorkspace(checkedName(request.name), owner_email);
       const project = newProject(workspace.id, DEFAULT_NAME);
       await store.create(workspace, project);
       return { ...present(workspace), project_id: project.id };
+    },
+
+    /** Replaces what is given; null takes the owner away. Throws `not_found`, `invalid_input`. */
+    async update(id: string, patch: { name?: string; owner_email?: string | null }): Promise<Workspace> {
+      const { name, owner_email } = patch;
+      const updated = await store.update(id, {
+        ...(name === undefined ? {} : { name: checkedName(name) }),
+        ...(owner_email === undefined ? {} : { owner_email: checkedOwner(owner_email) }),
+      });
+      if (!updated) throw notFound("workspace", id);
+      return present(updated);
     },
 
     list: async (): Promise<Workspace[]> => (await store.list()).map(present),
@@ -77,6 +86,11 @@ export function createWorkspaces({ store, clock }: { store: WorkspaceStore; cloc
       return present(project);
     },
   };
+}
+
+function checkedOwner(email: string | null): string | null {
+  if (email === null || (addressIn(email) !== undefined && email.length <= LONGEST_EMAIL)) return email;
+  throw invalidField("owner_email", "an e-mail address", "another string");
 }
 
 function checkedName(name: string): string {

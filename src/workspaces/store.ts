@@ -6,6 +6,11 @@ export type WorkspaceStore = {
   create(workspace: WorkspaceRow, project: ProjectRow): Promise<void>;
   /** The oldest workspace and its oldest project; where one is missing, the given one is stored. */
   ensure(workspace: WorkspaceRow, project: ProjectRow): Promise<{ workspace_id: string; project_id: string }>;
+  /** Undefined: there is no such workspace. */
+  update(
+    id: string,
+    patch: Partial<Pick<WorkspaceRow, "name" | "owner_email">>,
+  ): Promise<WorkspaceRow | undefined>;
   createProject(project: ProjectRow): Promise<void>;
   get(id: string): Promise<WorkspaceRow | undefined>;
   getProject(id: string): Promise<ProjectRow | undefined>;

@@ -129,6 +129,21 @@ describe("keys", () => {
   });
 });
 
+test("a workspace gets an owner, who is told of failing webhooks", async () => {
+  const { run, json } = commandLine();
+  await run("keys", "create");
+  expect(await json("workspaces", "update", "--owner-email", "ada@example.org")).toMatchObject({
+    name: "Default",
+    owner_email: "ada@example.org",
+  });
+  expect(await json("workspaces", "update", "Default", "--name", "Shop")).toMatchObject({ name: "Shop" });
+  expect(await json("workspaces", "update", "Shop", "--owner-email", "")).toMatchObject({
+    owner_email: null,
+  });
+  expect((await run("workspaces", "update")).code).toBe(2);
+  expect((await run("workspaces", "update", "Elsewhere", "--name", "x")).code).toBe(5);
+});
+
 describe("webhooks", () => {
   async function setup() {
     const line = commandLine({ ERRAND_ALLOW_TARGETS: "127.0.0.1" });

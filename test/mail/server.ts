@@ -4,7 +4,7 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 export type Received = { from: string; to: string[]; user: string | undefined; secure: boolean; raw: string };
 
 /** A mail server on loopback that keeps what it was handed; `options` go over its own. */
-export async function smtpServer(options: SMTPServerOptions = {}) {
+export async function smtpServer(options: SMTPServerOptions = {}, onPort = 0) {
   const received: Received[] = [];
   const server = new SMTPServer({
     authOptional: true,
@@ -34,7 +34,7 @@ export async function smtpServer(options: SMTPServerOptions = {}) {
     ...options,
   });
   server.on("error", () => {});
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(onPort, "127.0.0.1", resolve));
   const { port } = server.server.address() as AddressInfo;
   return {
     port,

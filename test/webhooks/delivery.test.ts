@@ -321,6 +321,7 @@ describe("a crash", () => {
       clock: before.clock,
       version: "1",
       store: halted,
+      alerts: before.alerts,
     });
     const run = {
       lease: { id: row.id, attempt: row.attempt },

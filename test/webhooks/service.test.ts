@@ -109,7 +109,7 @@ describe("a webhook record", () => {
 
 describe("scope", () => {
   test("every verb refuses another project's webhook, and knows no unknown one", async () => {
-    const { webhooks, deliveries, testSend, dryRun, caller, subscribe, emit } = await setup();
+    const { webhooks, deliveries, testSend, dryRun, alerts, caller, subscribe, emit } = await setup();
     const { id } = await subscribe({ url: "http://127.0.0.1:1/" });
     const [delivery] = await emit();
     const other = { ...caller, project_id: newId() };
@@ -122,6 +122,7 @@ describe("scope", () => {
       () => webhooks.resume(other, id),
       () => testSend(other, id, {}),
       () => dryRun(other, id, {}),
+      () => alerts.list(other, id),
       () => deliveries.logs(other, id, { limit: 1, offset: 0 }),
       () => deliveries.stats(other, id, { hours: 1 }),
       () => deliveries.get(other, id, delivery!.id),

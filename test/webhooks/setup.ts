@@ -1,9 +1,13 @@
+import { createAlerts } from "../../src/alerts/service.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEvents, type NewEvent } from "../../src/events/service.ts";
 import { createRunner } from "../../src/jobs/runner.ts";
 import type { Caller } from "../../src/keys/schema.ts";
 import { newId } from "../../src/lib/ids.ts";
+import { createLog } from "../../src/lib/log.ts";
 import { openVault } from "../../src/lib/vault.ts";
+import { createMail } from "../../src/mail/mail.ts";
+import { sqliteAlerts } from "../../src/storage/sqlite/alerts.ts";
 import { sqliteDeliveries } from "../../src/storage/sqlite/deliveries.ts";
 import { insertOutbox, sqliteEvents } from "../../src/storage/sqlite/events.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
@@ -65,7 +69,14 @@ class LeapingClock extends TestClock {
 const vault = openVault({ secret_key: Buffer.alloc(32, 7).toString("base64"), data: "." });
 
 /** The whole way of an event to a receiver, over real SQLite, the real runner and real HTTP. */
-export async function setup(options: { storage?: ReturnType<typeof memoryStorage>; allow?: string[] } = {}) {
+export async function setup(
+  options: {
+    storage?: ReturnType<typeof memoryStorage>;
+    allow?: string[];
+    smtp_url?: string;
+    owner?: string;
+  } = {},
+) {
   const storage = options.storage ?? memoryStorage();
   const clock = new LeapingClock();
   const caller: Caller = { key_id: newId(), workspace_id: newId(), project_id: newId() };
@@ -84,7 +95,24 @@ export async function setup(options: { storage?: ReturnType<typeof memoryStorage
   const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
   const events = createEvents({ store: sqliteEvents(storage), runner });
-  const job = deliveryAttempt({ ...sender, store, random: () => 0 });
+  const logged: string[] = [];
+  const mail = createMail({
+    smtp_url: options.smtp_url,
+    mail_from: undefined,
+    domain: "errand.example",
+    egress,
+    ownerOf: async () => options.owner,
+  });
+  const alerts = createAlerts({
+    store: sqliteAlerts(storage),
+    inScope,
+    mail,
+    runner,
+    clock,
+    log: createLog({ level: "debug", format: "json", clock, write: (text) => logged.push(text) }),
+  });
+  await alerts.load();
+  const job = deliveryAttempt({ ...sender, store, alerts, random: () => 0 });
   runner.register(job);
   const recovery = await runner.start();
 
@@ -129,6 +157,8 @@ export async function setup(options: { storage?: ReturnType<typeof memoryStorage
       deliveries,
       testSend,
       dryRun,
+      alerts,
+      logged,
       events,
       job,
       vault,

@@ -46,6 +46,21 @@ describe("workspaces", () => {
     expect(await workspaces.getProject(project_id)).toMatchObject({ workspace_id: made.id, name: "Default" });
   });
 
+  test("get another owner, name, or none, and keep what is not given", async () => {
+    const { project_id: _, ...made } = await workspaces.create({
+      name: "Shop",
+      owner_email: "ada@example.org",
+    });
+    const moved = await workspaces.update(made.id, { owner_email: "bob@example.org" });
+    expect(moved).toEqual({ ...made, owner_email: "bob@example.org" });
+    expect(await workspaces.update(made.id, { name: " Store " })).toEqual({ ...moved, name: "Store" });
+    expect(await workspaces.update(made.id, { owner_email: null })).toMatchObject({ owner_email: null });
+    expect(await workspaces.update(made.id, {})).toMatchObject({ name: "Store" });
+    for (const owner_email of ["nobody", "a@b, c@d", "a@b\r\nBcc: c@d", `${"a".repeat(255)}@b`])
+      await expect(workspaces.update(made.id, { owner_email })).rejects.toThrow("owner_email");
+    await expect(workspaces.update(crypto.randomUUID(), { name: "x" })).rejects.toThrow("not found");
+  });
+
   test("hold further projects, listed by workspace", async () => {
     const one = await workspaces.create({ name: "One" });
     const two = await workspaces.create({ name: "Two" });

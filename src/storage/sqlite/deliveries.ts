@@ -1,6 +1,7 @@
 import type { DeliveryRow, EventRow } from "../../events/store.ts";
 import type { JobRow, Lease } from "../../jobs/job.ts";
 import type { AttemptResult, AttemptRow, DeliveryStore, DeliveryTarget } from "../../webhooks/store.ts";
+import { raiseAlert } from "./alerts.ts";
 import type { Connection } from "./connection.ts";
 import { countAttempt, forgetFigures } from "./delivery-figures.ts";
 import { deliveryRecords } from "./delivery-records.ts";
@@ -48,13 +49,14 @@ function record(db: Connection, result: AttemptResult): boolean {
     result.subscription_id,
   );
   countAttempt(db, result);
-  if (result.pause !== null) {
+  const paused =
+    result.pause !== null &&
     db.run(
       "UPDATE subscriptions SET status = 'paused', status_reason = ? WHERE id = ? AND status = 'active'",
       result.pause,
       result.subscription_id,
-    );
-  }
+    ) === 1;
+  raiseAlert(db, result, paused);
   return true;
 }
 

@@ -1,4 +1,5 @@
 import { agentWrites } from "./agents.ts";
+import { alertWrites } from "./alerts.ts";
 import { conversationWrites } from "./conversations.ts";
 import { deliveryWrites } from "./deliveries.ts";
 import { executionWrites } from "./executions.ts";
@@ -16,6 +17,7 @@ import { workspaceWrites } from "./workspaces.ts";
 /** Every write there is, by name: what the writer can be asked to do. One line per feature. */
 export const operations = {
   ...agentWrites,
+  ...alertWrites,
   ...conversationWrites,
   ...deliveryWrites,
   ...executionWrites,

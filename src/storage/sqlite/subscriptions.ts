@@ -38,9 +38,10 @@ export const subscriptionWrites = {
       .where(eq(subscriptions.id, id))
       .returning()
       .get() as SubscriptionRow | undefined,
-  "subscriptions.remove": (db: Connection, id: string): boolean =>
-    db.orm.delete(subscriptions).where(eq(subscriptions.id, id)).returning({ id: subscriptions.id }).get() !==
-    undefined,
+  "subscriptions.remove": (db: Connection, id: string): boolean => {
+    db.run("DELETE FROM troubles WHERE subscription_id = ?", id);
+    return db.run("DELETE FROM subscriptions WHERE id = ?", id) > 0;
+  },
 };
 
 export const sqliteSubscriptions = ({ reader, writer }: Storage): SubscriptionStore => ({

@@ -31,6 +31,13 @@ function ensure(db: Connection, { workspace, project }: Pair): { workspace_id: s
 export const workspaceWrites = {
   "workspaces.create": create,
   "workspaces.ensure": ensure,
+  "workspaces.update": (
+    db: Connection,
+    { id, patch }: { id: string; patch: Partial<WorkspaceRow> },
+  ): WorkspaceRow | undefined =>
+    Object.keys(patch).length === 0
+      ? db.orm.select().from(workspaces).where(eq(workspaces.id, id)).get()
+      : db.orm.update(workspaces).set(patch).where(eq(workspaces.id, id)).returning().get(),
   "workspaces.createProject": (db: Connection, project: ProjectRow): void => {
     db.orm.insert(projects).values(project).run();
   },
@@ -39,6 +46,7 @@ export const workspaceWrites = {
 export const sqliteWorkspaces = ({ reader, writer }: Storage): WorkspaceStore => ({
   create: (workspace, project) => writer.submit("workspaces.create", { workspace, project }),
   ensure: (workspace, project) => writer.submit("workspaces.ensure", { workspace, project }),
+  update: (id, patch) => writer.submit("workspaces.update", { id, patch }),
   createProject: (project) => writer.submit("workspaces.createProject", project),
   get: async (id) => reader.orm.select().from(workspaces).where(eq(workspaces.id, id)).get(),
   getProject: async (id) => reader.orm.select().from(projects).where(eq(projects.id, id)).get(),

@@ -1,0 +1,108 @@
+import type { AlertDetails, AlertKind, AlertRow, AlertStore } from "../../alerts/store.ts";
+import type { Lease } from "../../jobs/job.ts";
+import type { AttemptResult } from "../../webhooks/store.ts";
+import type { Connection } from "./connection.ts";
+import { finishJob, insertJob } from "./jobs.ts";
+import type { Storage } from "./storage.ts";
+
+// A dead receiver is worth a mail an hour, not one for each of ten thousand deliveries.
+const QUIET_MS = 3_600_000;
+
+type Told = Pick<AlertDetails, "name" | "url" | "event_id"> & { workspace_id: string; since: number | null };
+
+/**
+ * Decides, in the commit of an attempt's result, whether its owner is told, and puts the mail's job down.
+ * `paused`: this result has paused the subscription.
+ */
+export function raiseAlert(db: Connection, result: AttemptResult, paused: boolean): void {
+  const { alert, attempt, subscription_id, state } = result;
+  if (!alert) return;
+  const told = db.get<Told>(
+    `SELECT s.workspace_id, s.name, s.url, d.event_id,
+       (SELECT since FROM troubles WHERE subscription_id = s.id) AS since
+     FROM subscriptions s, deliveries d WHERE s.id = ? AND d.id = ?`,
+    subscription_id,
+    attempt.delivery_id,
+  );
+  const at = attempt.started_at;
+  const kind = told && kindOf(db, { subscription_id, state, paused, at });
+  if (!told || !kind) return;
+  const { workspace_id, since, ...rest } = told;
+  const details: AlertDetails = {
+    ...rest,
+    delivery_id: attempt.delivery_id,
+    event: result.kind,
+    reason: result.pause ?? result.reason,
+    response_code: attempt.response_code,
+    response_excerpt: attempt.response_excerpt,
+    error: attempt.error,
+    attempts: attempt.number,
+    since: since ?? at,
+  };
+  db.run(
+    `INSERT INTO alerts (id, workspace_id, subscription_id, kind, details, state, created_at)
+     VALUES (?, ?, ?, ?, ?, 'pending', ?)`,
+    alert.id,
+    workspace_id,
+    subscription_id,
+    kind,
+    JSON.stringify(details),
+    at,
+  );
+  insertJob(db, { ...alert.job, tenant: workspace_id });
+}
+
+type Asked = { subscription_id: string; state: AttemptResult["state"]; paused: boolean; at: number };
+
+function kindOf(db: Connection, { subscription_id, state, paused, at }: Asked): AlertKind | undefined {
+  if (state === "success") {
+    const ended = db.run("DELETE FROM troubles WHERE subscription_id = ?", subscription_id);
+    return ended > 0 ? "recovered" : undefined;
+  }
+  // A pause is told whenever it comes: it comes once, and nothing is sent after it.
+  const due = db.run(
+    `INSERT INTO troubles (subscription_id, since, alerted_at) VALUES (?1, ?2, ?2)
+     ON CONFLICT DO UPDATE SET alerted_at = ?2 WHERE alerted_at <= ?3`,
+    subscription_id,
+    at,
+    paused ? at : at - QUIET_MS,
+  );
+  if (paused) return "paused";
+  return due > 0 ? "exhausted" : undefined;
+}
+
+type Ended = { lease: Lease; id: string; state: string; error: string | null; at: number };
+
+export const alertWrites = {
+  "alerts.end": (db: Connection, { lease, id, state, error, at }: Ended): boolean => {
+    if (!finishJob(db, lease)) return false;
+    db.run("UPDATE alerts SET state = ?, error = ?, ended_at = ? WHERE id = ?", state, error, at, id);
+    return true;
+  },
+};
+
+type AlertText = Omit<AlertRow, "details"> & { details: string };
+
+const parsed = (row: AlertText): AlertRow => ({ ...row, details: JSON.parse(row.details) });
+
+export const sqliteAlerts = ({ reader, writer }: Storage): AlertStore => ({
+  get: async (id) => {
+    const row = reader.get<AlertText>("SELECT * FROM alerts WHERE id = ?", id);
+    return row && parsed(row);
+  },
+  list: async (subscription_id, limit) =>
+    reader
+      .all<AlertText>(
+        "SELECT * FROM alerts WHERE subscription_id = ? ORDER BY id DESC LIMIT ?",
+        subscription_id,
+        limit,
+      )
+      .map(parsed),
+  end: (end) => writer.submit("alerts.end", end),
+  troubled: async () =>
+    reader.all<{ id: string }>("SELECT subscription_id AS id FROM troubles").map(({ id }) => id),
+  troubledCount: async () =>
+    reader.get<{ count: number }>("SELECT count(*) AS count FROM troubles")?.count ?? 0,
+  counts: async () =>
+    reader.all("SELECT kind, state, count(*) AS count FROM alerts GROUP BY kind, state ORDER BY kind, state"),
+});
