@@ -10,6 +10,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createKey, discard, type Errand, freePort, scratch, startErrand } from "../lib/errand.ts";
+import { fire, generator, greetingHook, subscribe } from "../lib/hook-load.ts";
 
 export type Report = {
   rounds: number;
@@ -54,7 +55,8 @@ export async function killRounds(options: {
     const key = await createKey(data);
     await errand.stop();
     errand = await startErrand({ data, port, env, args, key });
-    const hook = await prepare(errand, key.workspace_id, `http://127.0.0.1:${receiver.port}/`);
+    const hook = await greetingHook(errand, key.workspace_id);
+    await subscribe(errand, `http://127.0.0.1:${receiver.port}/`);
 
     for (let round = 1; round <= options.rounds; round++) {
       const ended = new AbortController();
@@ -75,49 +77,6 @@ export async function killRounds(options: {
   } finally {
     receiver.stop(true);
     discard(data);
-  }
-}
-
-async function prepare(errand: Errand, workspace_id: string, url: string): Promise<string> {
-  const workflow = await errand.api<{ id: string }>("POST", `/api/workflows?workspace_id=${workspace_id}`, {
-    name: "kill9",
-    nodes: [
-      {
-        node_type_name: "set_variables",
-        name: "greet",
-        input_config: { variables: { text: "Hello {{ n }}" } },
-      },
-    ],
-  });
-  if (workflow.status !== 201) throw new Error(JSON.stringify(workflow.body));
-  const subscription = await errand.api("POST", "/api/v1/webhooks", {
-    name: "kill9",
-    url,
-    events: ["workflow.execution.completed"],
-  });
-  if (subscription.status !== 201) throw new Error(JSON.stringify(subscription.body));
-  const token = await errand.api<{ token: string }>(
-    "POST",
-    `/api/workflows/${workflow.body.id}/webhook-tokens`,
-    {},
-  );
-  return `${errand.url}/webhooks/workflows/${workflow.body.id}?token=${token.body.token}`;
-}
-
-async function fire(hook: string, acknowledged: Set<string>, signal: AbortSignal): Promise<void> {
-  for (let n = 0; !signal.aborted; n++) {
-    try {
-      const response = await fetch(hook, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ input_data: { n } }),
-        signal,
-      });
-      const body = (await response.json()) as { execution_id: string };
-      if (response.status === 202) acknowledged.add(body.execution_id);
-    } catch {
-      return; // killed under way: not acknowledged, so nothing was promised
-    }
   }
 }
 
@@ -185,17 +144,6 @@ function count(
 
 export const isClean = (report: Report): boolean =>
   report.lost + report.unfinished + report.doubled + report.undelivered === 0 && report.integrity === "ok";
-
-/** mulberry32: the same seed kills at the same moments. */
-function generator(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 if (import.meta.main) {
   const { values } = parseArgs({
