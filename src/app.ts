@@ -1,10 +1,12 @@
 import { mkdirSync } from "node:fs";
+import { createAsk } from "./agents/ask.ts";
 import { createConversations } from "./agents/conversations.ts";
 import { tellingEnds } from "./agents/ended.ts";
 import { createAgents } from "./agents/service.ts";
 import { createTurns } from "./agents/turns.ts";
 import { createAlerts } from "./alerts/service.ts";
 import type { Config } from "./config.ts";
+import { createConnections } from "./connections/service.ts";
 import { createEgress } from "./egress/egress.ts";
 import { createEventRecords } from "./events/records.ts";
 import { createEvents } from "./events/service.ts";
@@ -37,6 +39,7 @@ import type { FolderLock } from "./storage/folder.ts";
 import { sqliteAgents } from "./storage/sqlite/agents.ts";
 import { sqliteAlerts } from "./storage/sqlite/alerts.ts";
 import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
+import { sqliteConnections } from "./storage/sqlite/connections.ts";
 import { sqliteConversations } from "./storage/sqlite/conversations.ts";
 import { sqliteDeliveries } from "./storage/sqlite/deliveries.ts";
 import { sqliteEventRecords } from "./storage/sqlite/event-records.ts";
@@ -106,7 +109,8 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   runner.register(deliveryAttempt({ ...sender, store: deliveryStore, alerts }));
 
   const models = createModels({ config, egress, clock });
-  const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
+  const connections = createConnections({ store: sqliteConnections(storage), vault, clock });
+  const workflows = createWorkflows({ store: sqliteWorkflows(storage), connections, clock });
   const waiters = createWaiters(clock);
   const executionStore = sqliteExecutions(storage);
   const engine = {
@@ -114,7 +118,15 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     events,
     runner,
     clock,
-    services: { egress, models, clock },
+    services: {
+      egress,
+      models,
+      mail,
+      connections,
+      clock,
+      // Agents are made after the engine that their tools run on.
+      askAgent: (question: Parameters<typeof ask>[0]) => ask(question),
+    },
     report,
   };
   const executions = createExecutions({ ...engine, waiters, workflows });
@@ -140,6 +152,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     report,
   });
   runner.register(turns.job);
+  const ask = createAsk({ agents, turns, waiters, clock });
   const conversations = createConversations({ store: conversationStore, agents, turns });
 
   const hookStore = sqliteHooks(storage);
@@ -175,6 +188,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     runner,
     workspaces,
     keys,
+    connections,
     eventRecords,
     webhooks,
     deliveries,

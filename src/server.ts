@@ -4,6 +4,7 @@ import { agentRoutes } from "./agents/routes.ts";
 import { streamRoutes } from "./agents/stream-routes.ts";
 import type { Services } from "./app.ts";
 import type { Config } from "./config.ts";
+import { connectionRoutes } from "./connections/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { executionRoutes } from "./executions/routes.ts";
 import { hookTokenRoutes, incomingDirect, incomingRoutes } from "./hooks/routes.ts";
@@ -35,6 +36,7 @@ export function createServer(
     .use(streamRoutes(services))
     .use(workflowRoutes(services))
     .use(executionRoutes(services))
+    .use(connectionRoutes(services))
     .use(hookTokenRoutes(services))
     .use(egressIpRoutes(config))
     .use(openapiRoutes({ openapi }));

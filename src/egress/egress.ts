@@ -32,6 +32,8 @@ export type EgressRequest = {
 };
 
 export type EgressAnswer = {
+  /** Where the answer is from: the address asked for, or where redirects led. */
+  url: string;
   status: number;
   headers: Record<string, string>;
   body: Uint8Array;
@@ -111,12 +113,12 @@ export function createEgress(
     }
   }
 
-  async function open(request: EgressRequest, limit: Limit): Promise<Answer> {
+  async function open(request: EgressRequest, limit: Limit): Promise<{ answer: Answer; url: string }> {
     let hop = firstHop(request, allowed(request.url, request.trusted ?? false));
     for (let left = request.redirects ?? 0; ; left--) {
       const answer = await sendOnce(hop, limit);
       const location = left > 0 ? locationOf(hop, answer) : undefined;
-      if (!location) return answer;
+      if (!location) return { answer, url: hop.target.url.href };
       answer.body.destroy();
       // The operator vouched for the target that was named, not for where it points.
       const trusted = hop.trusted && new URL(location).origin === hop.target.url.origin;
@@ -129,11 +131,11 @@ export function createEgress(
       const started = performance.now();
       const limit = new Limit(request);
       try {
-        const answer = await open(request, limit);
+        const { answer, url } = await open(request, limit);
         const { body, truncated } = await collect(answer, request.maxBytes);
         if (limit.error) throw limit.error; // without a length, a body that was cut off looks ended
         const { status, headers } = answer;
-        return { status, headers, body, truncated, durationMs: performance.now() - started };
+        return { url, status, headers, body, truncated, durationMs: performance.now() - started };
       } catch (error) {
         throw limit.error ?? toEgressError(error);
       } finally {
@@ -145,10 +147,10 @@ export function createEgress(
       const started = performance.now();
       const limit = new Limit(request);
       try {
-        const answer = await open(request, limit);
+        const { answer, url } = await open(request, limit);
         const { status, headers } = answer;
         const body = untilEnd(answer, request.maxBytes, limit);
-        return { status, headers, body, durationMs: performance.now() - started };
+        return { url, status, headers, body, durationMs: performance.now() - started };
       } catch (error) {
         limit.release();
         throw limit.error ?? toEgressError(error);

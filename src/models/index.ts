@@ -49,21 +49,21 @@ export function createModels({
   const usual = providers.find((provider) => provider.configured)!;
   const default_model = config.default_model ?? `${usual.name}/${usual.usual_model}`;
 
-  function find(model: string): { provider: Provider; name: string } {
+  function find({ model, access }: ModelRequest): { provider: Provider; name: string } {
     const slash = model.indexOf("/");
     const provider = providers.find((each) => each.name === model.slice(0, slash));
     if (!provider || slash < 0) {
       const known = providers.map((each) => each.name).join(", ");
       throw new ModelError("MODEL_UNKNOWN", `There is no model ${model}; providers are ${known}.`, false);
     }
-    if (!provider.configured) {
+    if (!provider.configured && !access) {
       throw new ModelError("MODEL_UNKNOWN", `The provider ${provider.name} is not configured here.`, false);
     }
     return { provider, name: model.slice(slash + 1) };
   }
 
   async function* stream(request: ModelRequest): AsyncIterable<ModelPart> {
-    const { provider, name } = find(request.model);
+    const { provider, name } = find(request);
     for (let attempt = 1; ; attempt++) {
       let hasBegun = false;
       try {

@@ -26,6 +26,8 @@ export type ModelRequest = {
   temperature?: number;
   max_tokens?: number;
   signal: AbortSignal;
+  /** A key of the caller's own in place of the operator's; such a request reaches public servers alone. */
+  access?: { api_key: string; base_url?: string };
 };
 
 /** What a message says in words. */

@@ -12,6 +12,8 @@ import {
   type Provider,
 } from "./model.ts";
 
+const OPENAI = "https://api.openai.com/v1";
+
 /** Time limits of a call, in milliseconds. A local server loads its model before its first event. */
 const LIMITS = { first_event: 120_000, between_events: 60_000, whole: 30 * 60_000 };
 const LARGEST_STREAM = 64 * 1024 * 1024;
@@ -30,24 +32,37 @@ export function openai(options: {
   egress: Egress;
   clock: Clock;
 }): Provider {
-  const base = (options.base_url ?? "https://api.openai.com/v1").replace(/\/+$/, "");
+  const slashless = (url: string) => url.replace(/\/+$/, "");
+  const base = slashless(options.base_url ?? OPENAI);
+
+  /** Where a caller's own key goes: never to a server that it was not meant for. */
+  function baseFor({ access }: ModelRequest): string {
+    if (!access) return base;
+    const url = access.base_url ?? (options.name === "openai" ? OPENAI : undefined);
+    if (url === undefined) {
+      const message = `A key for ${options.name} needs a base_url beside it.`;
+      throw new ModelError("MODEL_UNKNOWN", message, false);
+    }
+    return slashless(url);
+  }
 
   async function* stream(request: ModelRequest, model: string): AsyncIterable<ModelPart> {
+    const api_key = request.access?.api_key ?? options.api_key;
     const limit = deadline(options.clock, request.signal);
     try {
       const answer = await options.egress.stream({
         method: "POST",
-        url: `${base}/chat/completions`,
+        url: `${baseFor(request)}/chat/completions`,
         headers: {
           "content-type": "application/json",
           accept: "text/event-stream",
-          ...(options.api_key ? { authorization: `Bearer ${options.api_key}` } : {}),
+          ...(api_key ? { authorization: `Bearer ${api_key}` } : {}),
         },
         body: JSON.stringify(wireRequest(request, model)),
         timeoutMs: LIMITS.whole,
         maxBytes: LARGEST_STREAM,
         // The operator named this server in the configuration; a local one is the usual case.
-        trusted: true,
+        trusted: request.access === undefined,
         signal: limit.signal,
       });
       if (answer.status !== 200) throw refusal(answer.status, await textOf(answer.body));

@@ -2,7 +2,8 @@ import Type from "typebox";
 import { schemaCheck, schemaFaults } from "../lib/draft-07.ts";
 import { isObject, type Json } from "../lib/json.ts";
 import { jsonIn } from "../lib/json-in-text.ts";
-import { ModelError, type ModelMessage } from "../models/model.ts";
+import type { ModelMessage } from "../models/model.ts";
+import { askModel, modelFields, usageField } from "./ask-model.ts";
 import { defineNode, NodeError } from "./node.ts";
 
 export const llm = defineNode({
@@ -10,18 +11,16 @@ export const llm = defineNode({
   title: "Language model",
   description: "Asks a language model and gives on its answer.",
   effect: "external",
+  connections: ["model"],
   retries: { max_attempts: 3, delay_seconds: 2, backoff_multiplier: 2 },
   input: Type.Object(
     {
       prompt: Type.String({ minLength: 1, description: "What the model is asked." }),
       system_prompt: Type.Optional(Type.String({ description: "What the model is told to be." })),
-      model: Type.Optional(
-        Type.String({ description: "provider/name; the configured default unless given." }),
-      ),
       temperature: Type.Optional(
         Type.Number({ minimum: 0, maximum: 2, description: "How freely it words things." }),
       ),
-      max_tokens: Type.Optional(Type.Integer({ minimum: 1, description: "Longest answer, in tokens." })),
+      ...modelFields,
       json_schema: Type.Optional(
         Type.Record(Type.String(), Type.Unknown(), {
           description:
@@ -35,38 +34,15 @@ export const llm = defineNode({
     text: Type.String({ description: "The answer." }),
     json: Type.Optional(Type.Unknown({ description: "The answer parsed, where json_schema was given." })),
     model: Type.String({ description: "The model that was asked." }),
-    usage: Type.Object(
-      {
-        prompt_tokens: Type.Integer({ description: "Tokens read." }),
-        completion_tokens: Type.Integer({ description: "Tokens written." }),
-      },
-      { description: "What the answer took." },
-    ),
+    usage: usageField,
   }),
   check: ({ json_schema }) => (isObject(json_schema) ? schemaFaults(json_schema, "json_schema") : []),
-  async run(input, { models, signal }) {
-    const read = input.json_schema && reader(input.json_schema);
-    const model = input.model ?? models.default_model;
-    try {
-      const answer = await models.complete({
-        model,
-        messages: messagesOf(input),
-        temperature: input.temperature,
-        max_tokens: input.max_tokens,
-        signal,
-      });
-      const { prompt_tokens, completion_tokens } = answer.usage;
-      const output = { text: answer.text, model, usage: { prompt_tokens, completion_tokens } };
-      return {
-        tokens: prompt_tokens + completion_tokens,
-        external_calls: 1,
-        output: read ? { ...output, json: read(answer.text) } : output,
-      };
-    } catch (error) {
-      if (error instanceof ModelError)
-        throw new NodeError(error.code, error.message, { retryable: error.retryable });
-      throw error;
-    }
+  async run({ prompt, system_prompt, json_schema, ...model }, run) {
+    const read = json_schema && reader(json_schema);
+    const messages = messagesOf({ prompt, system_prompt, json_schema });
+    const { text, ...spent } = await askModel(run, model, messages);
+    const output = { text, ...spent.output };
+    return { ...spent, output: read ? { ...output, json: read(text) } : output };
   },
 });
 

@@ -1,14 +1,41 @@
 import type { Static, TSchema } from "typebox";
+import type { ConnectionType, OpenConnection } from "../connections/types.ts";
 import type { Egress } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Fault } from "../lib/errors.ts";
-import type { Json } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import type { Schema } from "../lib/schema.ts";
 import { json } from "../lib/schema.ts";
+import type { Mail } from "../mail/mail.ts";
 import type { Models } from "../models/model.ts";
 
 /** What a node may use of the world. */
-export type NodeServices = { egress: Egress; models: Models; clock: Clock };
+export type NodeServices = {
+  egress: Egress;
+  models: Models;
+  mail: Pick<Mail, "send">;
+  /** Named credentials of a project, by name or id; undefined where there is none. */
+  connections: { open(project_id: string, ref: string): Promise<OpenConnection | "foreign" | undefined> };
+  /** Puts a message to an agent and waits for its reply. */
+  askAgent: AskAgent;
+  clock: Clock;
+};
+
+export type AskAgent = (question: {
+  scope: { workspace_id: string; project_id: string };
+  agent_id: string;
+  message: string;
+  /** Threads messages into one conversation; a new one without it. */
+  conversation_id?: string;
+  user_id?: string;
+  hop: number;
+  /** Asked again with the same key, it waits for the answer that is on its way already. */
+  idempotencyKey: string;
+  signal: AbortSignal;
+}) => Promise<
+  | { outcome: "answered"; reply: string; conversation_id: string; turn_id: string }
+  | { outcome: "failed"; code: string; message: string }
+>;
 
 export type NodeRun = NodeServices & {
   /** Aborted by cancellation, by the step's time limit and by a shutdown. */
@@ -39,6 +66,8 @@ export type NodeType<T extends TSchema = TSchema> = {
   output: TSchema;
   /** What the schema cannot say of a configuration, asked when a workflow is saved. Texts may be templates yet. */
   check?(config: Record<string, unknown>): Fault[];
+  /** The types of connection that its `connection` may name. */
+  connections?: ConnectionType[];
   /** Where the workflow says nothing; without it a step has one attempt. */
   retries?: Retries;
   run(input: Static<T>, run: NodeRun): Promise<NodeResult>;
@@ -48,9 +77,13 @@ type Definition<T extends TSchema> = Omit<NodeType<T>, "input"> & { input: T };
 
 export function defineNode<T extends TSchema>(definition: Definition<T>): NodeType {
   const input = json(definition.input);
+  const { connections, check } = definition;
   return {
     ...definition,
     input,
+    ...(connections
+      ? { check: (config: JsonObject) => [...connectionFaults(config), ...(check?.(config) ?? [])] }
+      : {}),
     async run(config: Static<T>, run: NodeRun) {
       const fault = input.faults(config)[0];
       if (fault) {
@@ -78,4 +111,10 @@ export class NodeError extends Error {
     this.name = "NodeError";
     this.retryable = options.retryable ?? false;
   }
+}
+
+/** Which credentials are used is the author's to say, never the data's. */
+function connectionFaults({ connection }: Record<string, unknown>): Fault[] {
+  if (typeof connection !== "string" || !/\{\{|\{%/.test(connection)) return [];
+  return [{ field: "connection", expected: "a connection's name or id", received: "a template" }];
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import type { Connections } from "../connections/service.ts";
 import type { Caller } from "../keys/schema.ts";
 import { checkScope } from "../keys/scope.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
@@ -7,6 +8,7 @@ import { isUuid, newId } from "../lib/ids.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import { sha256Hex } from "../lib/secrets.ts";
 import { nodeTypes } from "../nodes/index.ts";
+import { connectionFaults } from "./connections.ts";
 import { completeProgram, DEFAULT_DESCRIPTION, DEFAULT_NAME } from "./defaults.ts";
 import { inputCheck } from "./input-schema.ts";
 import {
@@ -40,7 +42,12 @@ export type Workflows = ReturnType<typeof createWorkflows>;
 
 const MOST_CACHED_CHARACTERS = 16 * 1024 * 1024;
 
-export function createWorkflows({ store, clock }: { store: WorkflowStore; clock: Clock }) {
+export function createWorkflows(deps: {
+  store: WorkflowStore;
+  connections: Pick<Connections, "referenceFault">;
+  clock: Clock;
+}) {
+  const { store, connections, clock } = deps;
   // By content hash, so an entry can never be out of date.
   const definitions = new LRUCache<string, Definition>({ maxSize: MOST_CACHED_CHARACTERS });
 
@@ -54,6 +61,13 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
     const workflow = await find(id);
     if (workflow.project_id !== caller.project_id) throw forbidden("This key cannot reach that workflow.");
     return workflow;
+  }
+
+  async function checkedFor(caller: Caller, body: CreateWorkflow): Promise<Program> {
+    const program = checked(body);
+    const faults = await connectionFaults(connections, caller, program.nodes);
+    if (faults.length > 0) throw invalid(faults);
+    return program;
   }
 
   async function textOf(hash: string): Promise<string> {
@@ -92,7 +106,7 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
   ): Promise<Workflow> {
     checkScope(caller, scope);
     checkDataset(body);
-    const program = checked(body);
+    const program = await checkedFor(caller, body);
     const definition = definitionOf(program);
     const row: WorkflowRow = {
       id: newId(),
@@ -181,7 +195,10 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
           if (body[field] !== undefined) Object.assign(patch, { [field]: body[field] });
         // Only what was sent is written: else a change of the name takes back a change of the nodes beside it.
         const definition = PROGRAM_FIELDS.some((field) => body[field] !== undefined)
-          ? { ...definitionOf(checked(programOf(body, before))), replaces: row.definition_hash }
+          ? {
+              ...definitionOf(await checkedFor(caller, programOf(body, before))),
+              replaces: row.definition_hash,
+            }
           : undefined;
         if (definition) patch.definition_hash = definition.hash;
         const updated = await store.update(id, patch, definition);
@@ -229,14 +246,18 @@ export function createWorkflows({ store, clock }: { store: WorkflowStore; clock:
 
     /** The catalogue, with JSON Schemas. */
     nodeTypes: () =>
-      [...nodeTypes.values()].map(({ name, title, description, effect, input, output }) => ({
-        name,
-        title,
-        description,
-        effect,
-        input_schema: input.schema,
-        output_schema: output,
-      })),
+      [...nodeTypes.values()].map(
+        ({ name, title, description, effect, retries, connections, input, output }) => ({
+          name,
+          title,
+          description,
+          effect,
+          retries: retries ?? null,
+          connections: connections ?? [],
+          input_schema: input.schema,
+          output_schema: output,
+        }),
+      ),
   };
 }
 

@@ -31,6 +31,8 @@ import { sqliteTurnSteps } from "../../src/storage/sqlite/turn-steps.ts";
 import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
 import { createWorkflows } from "../../src/workflows/service.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
+import { connectionsOf } from "../helpers/connections.ts";
+import { nodeServices } from "../helpers/node-services.ts";
 import { memoryStorage } from "../helpers/storage.ts";
 import { subscribe as subscribeTo } from "../helpers/subscribe.ts";
 import { chatServer } from "../models/chat-server.ts";
@@ -68,13 +70,17 @@ export function world(
     defineJob({ kind: "delivery.attempt", lane: "deliveries", per_key: 8, run: async () => done }),
   );
   const events = createEvents({ store: sqliteEvents(storage), runner });
-  const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
+  const workflows = createWorkflows({
+    store: sqliteWorkflows(storage),
+    connections: connectionsOf(storage, clock),
+    clock,
+  });
   const engine = {
     store: sqliteExecutions(storage),
     events,
     runner,
     clock,
-    services: { egress, models, clock },
+    services: nodeServices(storage, clock, { egress, models }),
     report,
   };
   const waiters = createWaiters(clock);

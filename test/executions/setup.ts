@@ -14,9 +14,10 @@ import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
 import type { CreateWorkflow } from "../../src/workflows/schema.ts";
 import { createWorkflows } from "../../src/workflows/service.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
+import { connectionsOf } from "../helpers/connections.ts";
+import { nodeServices } from "../helpers/node-services.ts";
 import { memoryStorage } from "../helpers/storage.ts";
 import { subscribe as subscribeTo } from "../helpers/subscribe.ts";
-import { modelOf } from "../nodes/setup.ts";
 
 export const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
 
@@ -40,12 +41,13 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
     }),
   );
   const events = createEvents({ store: sqliteEvents(storage), runner });
-  const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
+  const connections = connectionsOf(storage, clock);
+  const workflows = createWorkflows({ store: sqliteWorkflows(storage), connections, clock });
   const waiters = createWaiters(clock);
   const store = sqliteExecutions(storage);
   const egress = createEgress({ allow: ["loopback"] });
   const { definition } = workflows;
-  const services = { egress, models: modelOf().models, clock };
+  const services = nodeServices(storage, clock, { egress });
   const engine = { store, events, runner, clock, services, report };
   runner.register(runExecution({ ...engine, definition, ended: waiters.ended }));
   const executions = createExecutions({ ...engine, waiters, workflows });
@@ -89,6 +91,7 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
     storage,
     clock,
     runner,
+    connections,
     workflows,
     executions,
     store,

@@ -1,7 +1,8 @@
-import { createEgress, type Egress } from "../../src/egress/egress.ts";
+import { createEgress } from "../../src/egress/egress.ts";
 import type { Answer, ModelRequest, Models } from "../../src/models/model.ts";
 import type { NodeRun, NodeType } from "../../src/nodes/node.ts";
 import { TestClock } from "../helpers/clock.ts";
+import { unconfiguredMail } from "../helpers/mail.ts";
 
 /** A server on loopback that answers with `answer` and keeps what it was sent. */
 export function server(answer: (request: Request, body: string) => Response | Promise<Response>) {
@@ -46,12 +47,16 @@ export function modelOf(...answers: (Partial<Answer> | Error)[]) {
 }
 
 export function runWith(
-  given: { egress?: Egress; models?: Models; signal?: AbortSignal } = {},
+  given: Partial<Pick<NodeRun, "egress" | "models" | "mail" | "connections" | "askAgent" | "signal">> = {},
 ): NodeRun & { close(): void } {
   const egress = given.egress ?? createEgress({ allow: ["loopback"] });
   return {
     egress,
     models: given.models ?? modelOf().models,
+    mail: given.mail ?? unconfiguredMail(egress),
+    connections: given.connections ?? { open: async () => undefined },
+    askAgent:
+      given.askAgent ?? (async () => ({ outcome: "failed", code: "NONE", message: "no agents here" })),
     clock: new TestClock(),
     signal: given.signal ?? new AbortController().signal,
     hop: 0,

@@ -5,6 +5,7 @@ import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
 import { workflowRoutes } from "../../src/workflows/routes.ts";
 import { createWorkflows } from "../../src/workflows/service.ts";
 import { TestClock } from "../helpers/clock.ts";
+import { connectionsOf } from "../helpers/connections.ts";
 import { memoryStorage } from "../helpers/storage.ts";
 
 export const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
@@ -14,7 +15,11 @@ export const OTHER = { key_id: "other", workspace_id: "w", project_id: "q" };
 export function setup() {
   const clock = new TestClock();
   const storage = memoryStorage();
-  const workflows = createWorkflows({ store: sqliteWorkflows(storage), clock });
+  const workflows = createWorkflows({
+    store: sqliteWorkflows(storage),
+    connections: connectionsOf(storage, clock),
+    clock,
+  });
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
   const authenticate = async (token: string) => ({ mine: CALLER, other: OTHER })[token];
   const app = new Elysia({ normalize: false })

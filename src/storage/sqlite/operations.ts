@@ -1,5 +1,6 @@
 import { agentWrites } from "./agents.ts";
 import { alertWrites } from "./alerts.ts";
+import { connectionWrites } from "./connections.ts";
 import { conversationWrites } from "./conversations.ts";
 import { deliveryWrites } from "./deliveries.ts";
 import { executionWrites } from "./executions.ts";
@@ -18,6 +19,7 @@ import { workspaceWrites } from "./workspaces.ts";
 export const operations = {
   ...agentWrites,
   ...alertWrites,
+  ...connectionWrites,
   ...conversationWrites,
   ...deliveryWrites,
   ...executionWrites,

@@ -55,6 +55,18 @@ export const agents = sqliteTable("agents", {
   recent_turn_ms: integer("recent_turn_ms").notNull().default(0),
 });
 
+export const connections = sqliteTable("connections", {
+  id: text("id").primaryKey(),
+  workspace_id: text("workspace_id").notNull(),
+  project_id: text("project_id").notNull(),
+  name: text("name").notNull(),
+  type: text("type").notNull(),
+  settings: object("settings").notNull(),
+  secret: text("secret").notNull(),
+  created_at: ms("created_at").notNull(),
+  updated_at: ms("updated_at"),
+});
+
 export const conversations = sqliteTable("conversations", {
   id: text("id").primaryKey(),
   agent_id: text("agent_id").notNull(),
