@@ -14,7 +14,10 @@ import { runExecution } from "./executions/jobs.ts";
 import { createExecutionLists } from "./executions/lists.ts";
 import { createExecutions } from "./executions/service.ts";
 import { createWaiters } from "./executions/waiters.ts";
+import { createAdmission } from "./hooks/admission.ts";
+import { createForms } from "./hooks/forms.ts";
 import { forgetClaims } from "./hooks/jobs.ts";
+import { createResults } from "./hooks/results.ts";
 import { createHooks } from "./hooks/service.ts";
 import { createHookTokens } from "./hooks/tokens.ts";
 import { createAccessLog } from "./http/access-log.ts";
@@ -67,7 +70,7 @@ import { createDryRun } from "./webhooks/dry-run.ts";
 import { deliveryAttempt } from "./webhooks/jobs.ts";
 import { createWebhooks } from "./webhooks/service.ts";
 import { createTestSend } from "./webhooks/test-send.ts";
-import { createWorkflows } from "./workflows/service.ts";
+import { createWorkflows, type WorkflowTarget } from "./workflows/service.ts";
 import { createWorkspaces } from "./workspaces/service.ts";
 
 export type Services = Awaited<ReturnType<typeof createServices>>;
@@ -163,17 +166,23 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     clock,
     baseUrl: () => config.public_url,
   });
-  const hooks = createHooks({
-    store: hookStore,
+  const incoming = {
+    admission: createAdmission({
+      store: hookStore,
+      clock,
+      limiter: limiterOf("hook", config.hook_rate_limit, clock),
+    }),
+    results: createResults({ turns, executions, waiters }),
     agents,
     workflows,
     turns,
     executions,
-    inputSchema: async (workflow) => (await workflows.definition(workflow.definition_hash)).input_schema,
-    waiters,
+    inputSchema: async (workflow: WorkflowTarget) =>
+      (await workflows.definition(workflow.definition_hash)).input_schema,
     clock,
-    limiter: limiterOf("hook", config.hook_rate_limit, clock),
-  });
+  };
+  const hooks = createHooks(incoming);
+  const forms = createForms(incoming);
   const probe = sqliteProbe(storage);
   const chores: Chore[] = [
     forgetClaims({ store: sqliteIdempotency(storage), clock }),
@@ -206,6 +215,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     turns,
     hookTokens,
     hooks,
+    forms,
     probe,
     chores,
   };

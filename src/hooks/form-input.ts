@@ -5,7 +5,12 @@ import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import type { Definition } from "../workflows/service.ts";
 
 export type InputSchema = Definition["input_schema"];
-export type Property = InputSchema["properties"][string] & Record<string, unknown>;
+export type Property = {
+  [keyword: string]: unknown;
+  title?: string;
+  description?: string;
+  ui_metadata?: { order?: number; type?: string | null; value?: unknown };
+};
 
 /** How one input is written as text: as it is, as a number, as yes or no, as one of a list, or as JSON. */
 export type Form = "text" | "number" | "boolean" | "choice" | "json";

@@ -5,6 +5,7 @@ import { page } from "../http/page.ts";
 import { openPolicies, policies } from "../http/policy.ts";
 import type { Direct } from "../http/routes.ts";
 import { AGENT_MEDIA, FORMS } from "./bodies.ts";
+import type { Forms } from "./forms.ts";
 import { AgentHookBody, CreateHookToken, ListHookTokens, WorkflowHookBody } from "./schema.ts";
 import type { Hooks } from "./service.ts";
 import type { TargetType } from "./store.ts";
@@ -50,6 +51,12 @@ const bodyOf = (schema: object, required: boolean) => ({
   requestBody: { required, content: { "application/json": { schema } } },
 });
 
+const HTML = {
+  responses: {
+    200: { description: "A page.", content: { "text/html": { schema: { type: "string" as const } } } },
+  },
+};
+
 // Read by the services from the address, for the same reason.
 const WAIT = {
   name: "wait",
@@ -70,7 +77,7 @@ export const incomingDirect = ({ hooks }: { hooks: Hooks }): Record<string, Dire
 });
 
 /** The webhooks themselves (interface 4.4), under `/webhooks` without another prefix. */
-export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
+export const incomingRoutes = ({ hooks, forms }: { hooks: Hooks; forms: Forms }) =>
   new Elysia({ name: "hooks.incoming" })
     .use(openPolicies)
     .post(
@@ -101,6 +108,18 @@ export const incomingRoutes = ({ hooks }: { hooks: Hooks }) =>
           "x-media": FORMS,
           ...bodyOf(WorkflowHookBody.schema, false),
         } as object,
+      },
+    )
+    .get("/workflows/:id/form", ({ params, request }) => forms.show(params.id, request), {
+      policy: "hook",
+      detail: { summary: "The inputs of a workflow as a form for people", tags, ...HTML },
+    })
+    .post(
+      "/workflows/:id/form",
+      ({ params, request }) => forms.send(params.id, request, contextOf(request)),
+      {
+        policy: "hook",
+        detail: { summary: "Send that form", tags, "x-media": FORMS, ...HTML } as object,
       },
     )
     .get("/executions/:id", ({ params, request }) => hooks.status(params.id, request, contextOf(request)), {

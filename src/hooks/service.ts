@@ -1,15 +1,13 @@
 import type { StartAnswer, StartRequest } from "../executions/service.ts";
-import type { Waiters } from "../executions/waiters.ts";
-import type { Limiter } from "../http/limiter.ts";
 import type { Clock } from "../lib/clock.ts";
 import { notFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { createAdmission } from "./admission.ts";
+import type { Admission } from "./admission.ts";
 import { agentBody, type Sent, workflowBody } from "./bodies.ts";
 import type { InputSchema } from "./form-input.ts";
 import { claimOf, hopOf, type StartContext } from "./idempotency.ts";
-import { createResults, type ResultSources } from "./results.ts";
-import type { HookTokenStore, TargetType } from "./store.ts";
+import type { Results } from "./results.ts";
+import type { TargetType } from "./store.ts";
 import type { FindTarget, HookTarget } from "./tokens.ts";
 import { waitOf } from "./waiting.ts";
 
@@ -33,23 +31,17 @@ const KEY_NAMES = ["idempotency-key", "webhook-id", "x-github-delivery", "x-shop
  * request gets the first answer again.
  */
 export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
-  store: HookTokenStore;
+  admission: Admission;
+  results: Pick<Results, "read" | "wait">;
   agents: FindTarget<A>;
   workflows: FindTarget<W>;
-  turns: ResultSources["turns"] & { enqueue(target: A, request: EnqueueRequest): Promise<StartAnswer> };
-  executions: ResultSources["executions"] & {
-    start(target: W, request: StartRequest): Promise<StartAnswer>;
-  };
+  turns: { enqueue(target: A, request: EnqueueRequest): Promise<StartAnswer> };
+  executions: { start(target: W, request: StartRequest): Promise<StartAnswer> };
   /** Asked for bodies that are forms: their texts are read by it. */
   inputSchema(target: W): Promise<InputSchema>;
-  waiters: Waiters;
   clock: Clock;
-  /** Counts the starts of each agent and workflow. */
-  limiter?: Limiter;
 }) {
-  const { agents, workflows, turns, executions, clock } = deps;
-  const results = createResults(deps);
-  const admission = createAdmission(deps);
+  const { admission, results, agents, workflows, turns, executions, clock } = deps;
 
   /** The answer to a start, or what came of it when the sender waits for that and it ends in time. */
   async function answered(type: TargetType, request: Request, sent: Sent, start: () => Promise<StartAnswer>) {

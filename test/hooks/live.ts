@@ -1,4 +1,7 @@
 import { Elysia } from "elysia";
+import { createAdmission } from "../../src/hooks/admission.ts";
+import { createForms } from "../../src/hooks/forms.ts";
+import { createResults } from "../../src/hooks/results.ts";
 import { incomingRoutes } from "../../src/hooks/routes.ts";
 import { createHooks } from "../../src/hooks/service.ts";
 import { createHookTokens } from "../../src/hooks/tokens.ts";
@@ -8,6 +11,7 @@ import { createLimiter } from "../../src/http/limiter.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { sqliteHooks } from "../../src/storage/sqlite/hooks.ts";
+import type { WorkflowTarget } from "../../src/workflows/service.ts";
 import { CALLER as AGENTS_CALLER, world as agentsWorld } from "../agents/world.ts";
 import { CALLER, world as executionsWorld } from "../executions/setup.ts";
 
@@ -19,16 +23,18 @@ export function live(options: { quota?: number } = {}) {
   const store = sqliteHooks(executions.storage);
   const targets = { agents: agents.agents, workflows: executions.workflows, clock };
   const hookTokens = createHookTokens({ store, ...targets, baseUrl: () => "https://errand.example" });
-  const hooks = createHooks({
-    store,
+  const limiter = options.quota ? createLimiter({ name: "hook", quota: options.quota, clock }) : undefined;
+  const incoming = {
+    admission: createAdmission({ store, clock, limiter }),
+    results: createResults({ turns: agents.turns, executions: executions.executions, waiters }),
     ...targets,
     turns: agents.turns,
     executions: executions.executions,
-    inputSchema: async (workflow) =>
+    inputSchema: async (workflow: WorkflowTarget) =>
       (await executions.workflows.definition(workflow.definition_hash)).input_schema,
-    waiters,
-    limiter: options.quota ? createLimiter({ name: "hook", quota: options.quota, clock }) : undefined,
-  });
+  };
+  const hooks = createHooks(incoming);
+  const forms = createForms(incoming);
   const logged: string[] = [];
   const log = createLog({
     level: "debug",
@@ -40,7 +46,7 @@ export function live(options: { quota?: number } = {}) {
   const authenticate = async () => undefined;
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate }))
-    .group("/webhooks", (incoming) => incoming.use(incomingRoutes({ hooks })))
+    .group("/webhooks", (incoming) => incoming.use(incomingRoutes({ hooks, forms })))
     .use(bodies);
   const gate = createGate({
     app,

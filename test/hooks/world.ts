@@ -2,6 +2,9 @@ import { Database } from "bun:sqlite";
 import { Elysia } from "elysia";
 import type { StartAnswer, StartRequest } from "../../src/executions/service.ts";
 import { createWaiters } from "../../src/executions/waiters.ts";
+import { createAdmission } from "../../src/hooks/admission.ts";
+import { createForms } from "../../src/hooks/forms.ts";
+import { createResults } from "../../src/hooks/results.ts";
 import { hookTokenRoutes, incomingRoutes } from "../../src/hooks/routes.ts";
 import { createHooks, type EnqueueRequest } from "../../src/hooks/service.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../../src/hooks/store.ts";
@@ -35,6 +38,8 @@ function accept(db: Connection, { id, claim }: Accepting): ClaimOutcome {
   if (claimed.outcome === "new") db.run("INSERT INTO accepted (id) VALUES (?)", id);
   return claimed;
 }
+
+const withName = (target: HookTarget | undefined) => target && { ...target, name: "Test" };
 
 /** Keys, hook tokens and incoming webhooks behind the real gate, over real SQLite; two projects in two workspaces. */
 export async function setup() {
@@ -93,23 +98,26 @@ export async function setup() {
     clock,
     baseUrl: () => "https://errand.example",
   });
-  const hooks = createHooks({
-    store,
+  const nothing = { status: async () => undefined };
+  const incoming = {
+    admission: createAdmission({ store, clock }),
+    results: createResults({ turns: nothing, executions: nothing, waiters: createWaiters(clock) }),
     agents: find,
-    workflows: find,
-    turns: { enqueue: start, status: async () => undefined },
-    executions: { start, status: async () => undefined },
+    workflows: { target: async (id: string) => withName(targets.get(id)) },
+    turns: { enqueue: start },
+    executions: { start },
     inputSchema: async () => ({ title: "", description: "", required: [], properties: {} }),
-    waiters: createWaiters(clock),
     clock,
-  });
+  };
+  const hooks = createHooks(incoming);
+  const forms = createForms(incoming);
 
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate: keys.authenticate }))
     .use(bodies)
     .use(new Elysia({ prefix: "/api" }).use(keyRoutes({ keys })).use(hookTokenRoutes({ hookTokens })))
-    .group("/webhooks", (incoming) => incoming.use(incomingRoutes({ hooks })));
+    .group("/webhooks", (incoming) => incoming.use(incomingRoutes({ hooks, forms })));
   const gate = createGate({
     app,
     authenticate: keys.authenticate,
