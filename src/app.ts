@@ -336,10 +336,16 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   };
 }
 
-/** The same services on the same data folder without a server and without a runner: for the command line. */
+/** `runsJobs`: the caller holds the folder's lock, and what it starts runs in this process. */
+export type LocalOptions = AppOptions & { runsJobs?: boolean };
+
+/**
+ * The same services on the same data folder without a server: for the command line. Without a runner too,
+ * unless it is asked for: then a running server takes up what is put down.
+ */
 export async function openLocal(
   config: Config,
-  options: AppOptions = {},
+  options: LocalOptions = {},
 ): Promise<{ services: Services; close(): Promise<void> }> {
   const clock = options.clock ?? systemClock;
   const log = options.log ?? processLog({ level: "warn", format: config.log_format, clock });
@@ -350,7 +356,13 @@ export async function openLocal(
     beforeMigration: (schema) => backupBeforeMigration(config.data, schema, clock.now()),
   });
   try {
-    const services = await createServices({ config, storage, clock, log, runsJobs: false });
+    const services = await createServices({
+      config,
+      storage,
+      clock,
+      log,
+      runsJobs: options.runsJobs ?? false,
+    });
     return {
       services,
       async close() {

@@ -1,16 +1,18 @@
+import { mkdirSync } from "node:fs";
 import type { Command } from "commander";
-import type { App, AppOptions, Services } from "../app.ts";
+import type { App, AppOptions, LocalOptions, Services } from "../app.ts";
 import { type Config, type LoadedConfig, loadConfig, settings } from "../config.ts";
 import type { Caller } from "../keys/schema.ts";
 import { AppError } from "../lib/errors.ts";
 import type { DataFolder } from "../storage/folder.ts";
+import { VERSION } from "../version.ts";
 import { EXIT, ExitError } from "./exit.ts";
 import type { Output } from "./output.ts";
 
 /** The parts of the program that commands work with; loaded when a command asks, so that small ones start at once. */
 export type Program = {
   createApp(config: Config, options?: AppOptions): Promise<App>;
-  openLocal(config: Config): Promise<{ services: Services; close(): Promise<void> }>;
+  openLocal(config: Config, options?: LocalOptions): Promise<{ services: Services; close(): Promise<void> }>;
   folder(): Promise<DataFolder>;
   env: Record<string, string | undefined>;
 };
@@ -51,6 +53,17 @@ export async function withServices<T>(
   work: (services: Services) => Promise<T>,
   { creates = false }: { creates?: boolean } = {},
 ): Promise<T> {
+  const { config } = await localConfig(call, creates);
+  const local = await call.program.openLocal(config);
+  try {
+    return await work(local.services);
+  } finally {
+    await local.close();
+  }
+}
+
+/** The configuration for working on the data folder, and who serves it. Throws where that cannot go well. */
+async function localConfig(call: Call, creates: boolean): Promise<{ config: Config; isServed: boolean }> {
   const { config, origins } = configOf(call);
   const folder = await call.program.folder();
   const schema = folder.schema(config.data);
@@ -62,11 +75,34 @@ export async function withServices<T>(
     throw new ExitError(EXIT.newer, message, "stop it and start this version, or use the version that runs");
   }
   if (holder?.url && origins.public_url.from === "default") config.public_url = holder.url;
-  const local = await call.program.openLocal(config);
+  return { config, isServed: holder !== undefined };
+}
+
+// As long as a server waits for what is under way.
+const PATIENCE_MS = 25_000;
+
+/**
+ * The same for what runs: beside a server, that takes it up; alone, this process holds the folder and runs
+ * it, and what it leaves unfinished goes on at the next start of a server.
+ */
+export async function withRunner<T>(
+  call: Call,
+  work: (services: Services, isServed: boolean) => Promise<T>,
+): Promise<T> {
+  const { config, isServed } = await localConfig(call, true);
+  if (isServed) return withServices(call, (services) => work(services, true));
+  mkdirSync(config.data, { recursive: true, mode: 0o700 });
+  const lock = (await call.program.folder()).lock(config.data, { version: VERSION });
   try {
-    return await work(local.services);
+    const { services, close } = await call.program.openLocal(config, { runsJobs: true });
+    try {
+      return await work(services, false);
+    } finally {
+      await services.runner.stop(PATIENCE_MS);
+      await close();
+    }
   } finally {
-    await local.close();
+    lock.release();
   }
 }
 

@@ -1,5 +1,5 @@
-import type { Call } from "./command.ts";
 import { SHELLS } from "./completion.ts";
+import { type Entry, group, leaf } from "./entry.ts";
 import {
   asJson,
   between,
@@ -8,28 +8,12 @@ import {
   expires,
   folder,
   forSettings,
-  type Options,
   option,
   project,
   webhookBody,
   workspace,
 } from "./options.ts";
-
-/** A command's code; answers the exit code where it is not always 0. */
-export type Action = ((call: Call) => Promise<void>) | ((call: Call) => Promise<number>);
-
-/** A command, loaded when it is called: `errand version` does not wait for the server's code. */
-export type Leaf = { words: string; help: string; takes: Options[]; load: () => Promise<Action> };
-export type Group = { words: string; help: string; below: Entry[] };
-export type Entry = Leaf | Group;
-
-const leaf = (words: string, help: string, takes: Options[], load: () => Promise<Action>): Leaf => ({
-  words,
-  help,
-  takes,
-  load,
-});
-const group = (words: string, help: string, below: Entry[]): Group => ({ words, help, below });
+import { workflowCommands } from "./workflow-commands.ts";
 
 const ofServe = () => import("./serve.ts");
 const ofKeys = () => import("./keys.ts");
@@ -292,6 +276,7 @@ export const commands: Entry[] = [
   ),
   keys,
   webhooks,
+  ...workflowCommands,
   events,
   workspaces,
   backup,

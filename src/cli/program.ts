@@ -1,7 +1,8 @@
 import { Command, CommanderError } from "commander";
 import { COMMIT, VERSION } from "../version.ts";
 import type { Call, Flags, Program } from "./command.ts";
-import { commands, type Entry } from "./commands.ts";
+import { commands } from "./commands.ts";
+import type { Entry } from "./entry.ts";
 import { EXIT, usageError } from "./exit.ts";
 import { everySetting, OUTSIDE_FLAGS } from "./options.ts";
 import type { Output } from "./output.ts";
@@ -16,6 +17,8 @@ export async function runCommand(argv: string[], program: Program, output: Outpu
     .version(`errand ${VERSION} (${COMMIT})`, "-V, --version", "Print the version")
     .helpOption("-h, --help", "Show this help")
     .helpCommand("help [command]", "Show the help of a command")
+    // A command may have a --version of its own.
+    .enablePositionalOptions()
     .exitOverride()
     .configureOutput({ writeOut: output.data, writeErr: output.words, outputError: () => {} });
 

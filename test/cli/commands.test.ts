@@ -55,6 +55,9 @@ describe("usage", () => {
       ["keys"],
       ["webhooks"],
       ["webhooks", "tokens"],
+      ["workflows"],
+      ["runs"],
+      ["nodes"],
       ["events"],
       ["workspaces"],
       ["backup"],
@@ -296,11 +299,11 @@ describe("other processes and versions", () => {
     const db = new Database(join(data, "errand.db"));
     const [scope] = await json<Record_[]>("workspaces", "projects", "list");
     const id = "01900000-0000-7000-8000-000000000001";
-    db.run("INSERT INTO agents VALUES (?, ?, ?, 'a', '', 'private', '{}', 1, 0, NULL)", [
-      id,
-      scope!["workspace_id"]!,
-      scope!["id"]!,
-    ]);
+    db.run(
+      `INSERT INTO agents (id, workspace_id, project_id, name, description, visibility, settings, version, created_at)
+       VALUES (?, ?, ?, 'a', '', 'private', '{}', 1, 0)`,
+      [id, scope!["workspace_id"]!, scope!["id"]!],
+    );
     db.close();
     const made = await json<Record_>("webhooks", "tokens", "create", `agents/${id}`);
     expect(made["url"]).toStartWith(`http://127.0.0.1:7999/webhooks/agents/${id}?token=`);
