@@ -39,6 +39,31 @@ const isTarget = (value: string) => /^[a-z0-9._:/[\]-]{1,255}$/i.test(value) && 
 const isSecretKey = (value: string) =>
   /^[A-Za-z0-9+/_-]{43}=?$/.test(value) && Buffer.from(value, "base64").length === 32;
 
+const apiKey = (env: string, help: string) =>
+  setting<string | undefined>({ kind: text(), env, help, secret: true, fallback: optional });
+const serverUrl = (env: string, help: string) =>
+  setting<string | undefined>({
+    kind: address("an http:// or https:// address", "http:", "https:"),
+    env,
+    help,
+    fallback: optional,
+  });
+
+/** Ollama's own forms: a full address, or host and port alone; the address it listens on everywhere is here. */
+function ollamaUrl(value: string): string | undefined {
+  const full = value.includes("://")
+    ? value
+    : `http://${value.startsWith(":") ? `127.0.0.1${value}` : value}`;
+  if (!URL.canParse(full)) return undefined;
+  const url = new URL(full);
+  if (!/^https?:$/.test(url.protocol)) return undefined;
+  // `URL` drops a port that is the protocol's own, so it is looked for in the text.
+  const hasPort = /^\w+:\/\/[^/]*:\d+(\/|$)/.test(full);
+  if (!hasPort && url.protocol === "http:") url.port = "11434";
+  if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
+  return url.href.replace(/\/+$/, "");
+}
+
 /** Where the server is reached when nobody says otherwise; a wildcard address is no address to visit. */
 export function localUrl(host: string, port: number): string {
   const visited = host === "0.0.0.0" || host === "::" || host === "" ? "localhost" : host;
@@ -205,38 +230,30 @@ export const settings = {
     secret: true,
     fallback: optional,
   }),
-  openai_api_key: setting<string | undefined>({
-    kind: text(),
-    env: "OPENAI_API_KEY",
-    help: "Key of OpenAI or of a server that speaks its protocol.",
-    secret: true,
-    fallback: optional,
-  }),
-  openai_base_url: setting<string | undefined>({
-    kind: address("an http:// or https:// address", "http:", "https:"),
-    env: "OPENAI_BASE_URL",
-    help: "Server that speaks OpenAI's protocol, if it is not OpenAI's own.",
-    fallback: optional,
-  }),
-  anthropic_api_key: setting<string | undefined>({
-    kind: text(),
-    env: "ANTHROPIC_API_KEY",
-    help: "Key of Anthropic; this version has no such provider yet.",
-    secret: true,
-    fallback: optional,
-  }),
+  openai_api_key: apiKey("OPENAI_API_KEY", "Key of OpenAI or of a server that speaks its protocol."),
+  openai_base_url: serverUrl(
+    "OPENAI_BASE_URL",
+    "Server that speaks OpenAI's protocol, if it is not OpenAI's own.",
+  ),
+  anthropic_api_key: apiKey("ANTHROPIC_API_KEY", "Key of Anthropic."),
+  anthropic_base_url: serverUrl(
+    "ANTHROPIC_BASE_URL",
+    "Server that speaks Anthropic's protocol, if it is not its own.",
+  ),
+  gemini_api_key: apiKey("GEMINI_API_KEY", "Key of Google Gemini."),
+  groq_api_key: apiKey("GROQ_API_KEY", "Key of Groq."),
+  mistral_api_key: apiKey("MISTRAL_API_KEY", "Key of Mistral."),
+  deepseek_api_key: apiKey("DEEPSEEK_API_KEY", "Key of DeepSeek."),
+  openrouter_api_key: apiKey("OPENROUTER_API_KEY", "Key of OpenRouter."),
   ollama_host: setting<string | undefined>({
-    // Ollama's own forms: a full address, or host and port alone.
-    kind: formed("an address such as http://127.0.0.1:11434", (value) => {
-      const full = value.includes("://") ? value : `http://${value}`;
-      return URL.canParse(full) && /^https?:$/.test(new URL(full).protocol)
-        ? full.replace(/\/+$/, "")
-        : undefined;
-    }),
+    kind: formed("an address such as http://127.0.0.1:11434", ollamaUrl),
     env: "OLLAMA_HOST",
-    help: "Ollama server to take models from.",
+    help: "Ollama server to take models from; without a port it is 11434.",
     fallback: optional,
   }),
+  lmstudio_base_url: serverUrl("LMSTUDIO_BASE_URL", "LM Studio server, such as http://127.0.0.1:1234/v1."),
+  llamacpp_base_url: serverUrl("LLAMACPP_BASE_URL", "llama.cpp server, such as http://127.0.0.1:8080/v1."),
+  vllm_base_url: serverUrl("VLLM_BASE_URL", "vLLM server, such as http://127.0.0.1:8000/v1."),
 };
 
 export type SettingName = keyof typeof settings;
@@ -308,5 +325,6 @@ function readToml(path: string): Record<string, unknown> {
 export function shown(name: SettingName, value: unknown): string {
   if (value === undefined) return "";
   if (settings[name].secret) return "(set, not shown)";
-  return Array.isArray(value) ? value.join(",") : String(value);
+  const words = Array.isArray(value) ? value.join(",") : String(value);
+  return words.replace(/:\/\/[^\s/@]+@/g, "://***@");
 }

@@ -48,6 +48,24 @@ describe("precedence", () => {
     expect(load({ env: { ERRAND_PORT: "" } }).config.port).toBe(7070);
   });
 
+  test.each([
+    ["myhost", "http://myhost:11434"],
+    ["myhost:9000", "http://myhost:9000"],
+    [":9000", "http://127.0.0.1:9000"],
+    ["0.0.0.0", "http://127.0.0.1:11434"],
+    ["http://myhost", "http://myhost:11434"],
+    ["http://myhost:80/", "http://myhost"],
+    ["https://myhost", "https://myhost"],
+  ])("OLLAMA_HOST %s is %s", (given, meant) => {
+    expect(load({ env: { OLLAMA_HOST: given } }).config.ollama_host).toBe(meant);
+  });
+
+  test("an address is shown without the password in it", () => {
+    expect(shown("openai_base_url", "http://me:hunter2@models.internal/v1")).toBe(
+      "http://***@models.internal/v1",
+    );
+  });
+
   test("providers are known by their own variables", () => {
     const { config } = load({ env: { OPENAI_API_KEY: "sk-1", OLLAMA_HOST: "127.0.0.1:11434" } });
     expect(config.openai_api_key).toBe("sk-1");

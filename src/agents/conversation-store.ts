@@ -32,7 +32,7 @@ export type ConversationRow = {
 export type AnswerPart =
   | { type: "text"; text: string }
   | { type: "reasoning"; text: string }
-  | { type: "tool_call"; id: string; name: string; args: Json }
+  | { type: "tool_call"; id: string; name: string; args: Json; provider_data?: Json }
   | { type: "tool_result"; id: string; name: string; result: Json; is_error?: true };
 
 /** `context`: what the sender of a message tells the model beside it. */

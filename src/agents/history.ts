@@ -45,7 +45,7 @@ export function answerMessages(parts: AnswerPart[]): ModelMessage[] {
       {
         role: "assistant",
         content,
-        tool_calls: calls.map(({ id, name, args }) => ({ id, name, args })),
+        tool_calls: calls.map(({ type: _, ...call }) => call),
       },
       ...calls.map(({ id }): ModelMessage => {
         const found = results.get(id);

@@ -119,14 +119,14 @@ async function ask(
         append(part);
         break;
       case "tool_call": {
-        const { name } = part;
+        const { name, provider_data } = part;
         const call = {
           type: "tool_call" as const,
           id: usableId(part.id, taken),
           name,
           args: readable(part.args),
         };
-        loop.parts.push(call);
+        loop.parts.push(provider_data === undefined ? call : { ...call, provider_data });
         append(call);
         break;
       }

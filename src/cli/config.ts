@@ -12,7 +12,9 @@ export async function showConfig(call: Call): Promise<void> {
   });
   if (call.flags["json"]) {
     const plain = rows.map(({ name, value, text, origin }) => {
-      const hidden = settings[name].secret && value !== undefined;
+      // Secrets, and addresses with a password in them.
+      const hidden =
+        value !== undefined && (settings[name].secret || (typeof value === "string" && text !== value));
       return { name, value: hidden ? text : (value ?? null), origin };
     });
     return putJson(call.output, plain);

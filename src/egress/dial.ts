@@ -10,8 +10,8 @@ export type Resolve = (host: string) => Promise<Addresses>;
 export type Dial = {
   /** The addresses of a target that may be connected to, one at least, all of them checked. Throws EgressError. */
   addresses(target: Target, trusted: boolean): Promise<string[]>;
-  /** Opens a connection to a target. Throws EgressError. */
-  connect(target: Target, trusted: boolean, limit: Limit): Promise<Socket>;
+  /** Opens a connection to a target, within `patienceMs` where that is given. Throws EgressError. */
+  connect(target: Target, trusted: boolean, limit: Limit, patienceMs?: number): Promise<Socket>;
 };
 
 // With more addresses to try, one that does not answer is given no longer than this.
@@ -41,12 +41,12 @@ export function createDial({
 
   return {
     addresses,
-    async connect(target, trusted, limit) {
+    async connect(target, trusted, limit, patienceMs) {
       const places = await limit.race(addresses(target, trusted));
       let failure: unknown;
       for (const [index, address] of places.entries()) {
         try {
-          const patience = index < places.length - 1 ? PATIENCE_MS : undefined;
+          const patience = index < places.length - 1 ? PATIENCE_MS : patienceMs;
           return await connect({ target, address, localAddress, limit, patience });
         } catch (error) {
           if (limit.error) throw limit.error;

@@ -29,6 +29,8 @@ export type EgressRequest = {
   /** The operator named this target in the configuration: private addresses are fine. */
   trusted?: boolean;
   signal?: AbortSignal;
+  /** How long the connection may take to stand, TLS included; within `timeoutMs` unless given. */
+  connectMs?: number;
 };
 
 export type EgressAnswer = {
@@ -92,9 +94,9 @@ export function createEgress(
     return target;
   }
 
-  async function connect({ target, trusted }: Hop, limit: Limit): Promise<Wire> {
+  async function connect({ target, trusted, connectMs }: Hop, limit: Limit): Promise<Wire> {
     const pool = trusted ? pools.trusted : pools.guarded;
-    return new Wire(target.url.origin, await dial.connect(target, trusted, limit), {
+    return new Wire(target.url.origin, await dial.connect(target, trusted, limit, connectMs), {
       ended: (wire) => pool.put(wire),
       closed: (wire) => pool.remove(wire),
     });

@@ -26,6 +26,7 @@ export type Hop = {
   headers: Record<string, string>;
   body?: Uint8Array;
   trusted: boolean;
+  connectMs?: number;
 };
 
 export function firstHop(request: EgressRequest, target: Target): Hop {
@@ -35,7 +36,8 @@ export function firstHop(request: EgressRequest, target: Target): Hop {
     if (!DROPPED.has(name.toLowerCase())) headers[name] = value;
   }
   if (body) headers["content-length"] = String(body.length);
-  return { target, method: request.method, headers, body, trusted: request.trusted ?? false };
+  const { method, trusted = false, connectMs } = request;
+  return { target, method, headers, body, trusted, connectMs };
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);

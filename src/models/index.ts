@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import type { Egress } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
+import { anthropic } from "./anthropic.ts";
 import {
   type Answer,
   ModelError,
@@ -11,27 +12,34 @@ import {
 } from "./model.ts";
 import { offline } from "./offline.ts";
 import { openai } from "./openai.ts";
+import { baseUrlOf, PROVIDERS } from "./providers.ts";
+import { brokenOff } from "./wire.ts";
 
-type ModelConfig = Pick<Config, "default_model" | "openai_api_key" | "openai_base_url" | "ollama_host">;
+/** What models are made from: the settings that the table of providers names, and which one is the default. */
+export type ModelConfig = { [Name in keyof Config]?: Config[Name] | undefined };
 
 const AGAIN_MS = 500;
+/** A server that wants us to wait longer than this is given up for now. */
+const LONGEST_WAIT_MS = 5_000;
 
-/** Every provider there is: one file each, one line here. */
 const providersOf = (config: ModelConfig, deps: { egress: Egress; clock: Clock }): Provider[] => [
-  openai({
-    ...deps,
-    name: "openai",
-    configured: config.openai_api_key !== undefined || config.openai_base_url !== undefined,
-    base_url: config.openai_base_url,
-    api_key: config.openai_api_key,
-    usual_model: "gpt-4.1-mini",
-  }),
-  openai({
-    ...deps,
-    name: "ollama",
-    configured: config.ollama_host !== undefined,
-    base_url: config.ollama_host && `${config.ollama_host}/v1`,
-    usual_model: "llama3.2",
+  ...PROVIDERS.map((line) => {
+    const { name, wire, usual_model, quirks, key, url } = line;
+    const api_key = key && (config[key] as string | undefined);
+    const isElsewhere = url !== undefined && config[url] !== undefined;
+    const options = {
+      ...deps,
+      name,
+      usual_model,
+      api_key,
+      base_url: baseUrlOf(line, config as Partial<Config>),
+      home: key && line.base_url,
+      configured: api_key !== undefined || isElsewhere,
+    };
+    if (wire === "anthropic") return anthropic(options);
+    // Only OpenAI's own servers are known to take the newer name of the limit.
+    const newTokenLimit = name === "openai" && !isElsewhere ? { newTokenLimit: true as const } : {};
+    return openai({ ...options, quirks: { ...quirks, ...newTokenLimit } });
   }),
   offline,
 ];
@@ -46,7 +54,7 @@ export function createModels({
   clock: Clock;
 }): Models {
   const providers = providersOf(config, { egress, clock });
-  const usual = providers.find((provider) => provider.configured)!;
+  const usual = providers.find((provider) => provider.configured && provider.usual_model !== undefined)!;
   const default_model = config.default_model ?? `${usual.name}/${usual.usual_model}`;
 
   function find({ model, access }: ModelRequest): { provider: Provider; name: string } {
@@ -62,22 +70,33 @@ export function createModels({
     return { provider, name: model.slice(slash + 1) };
   }
 
+  /** Asks the model, once more where that may help, then the others in turn; with the first part it is settled. */
   async function* stream(request: ModelRequest): AsyncIterable<ModelPart> {
-    const { provider, name } = find(request);
-    for (let attempt = 1; ; attempt++) {
-      let hasBegun = false;
-      try {
-        for await (const part of provider.stream(request, name)) {
-          hasBegun = true;
-          yield part;
+    const { signal } = request;
+    // A caller's own key is for the model that it was given for.
+    const others = (request.fallback_models ?? []).map((model) => ({ ...request, model, access: undefined }));
+    let first: unknown;
+    for (const asked of [request, ...others]) {
+      for (let attempt = 1; ; attempt++) {
+        let hasBegun = false;
+        try {
+          const { provider, name } = find(asked);
+          for await (const part of provider.stream(asked, name)) {
+            hasBegun = true;
+            yield part;
+          }
+          return;
+        } catch (error) {
+          if (hasBegun || signal.aborted || !(error instanceof ModelError)) throw error;
+          first ??= error;
+          const wait = error.retry_after ?? AGAIN_MS;
+          if (!error.retryable || attempt > 1 || wait > LONGEST_WAIT_MS) break;
+          await pause(clock, wait, signal);
         }
-        return;
-      } catch (error) {
-        const again = error instanceof ModelError && error.retryable && !hasBegun && attempt === 1;
-        if (!again || request.signal.aborted) throw error;
-        await new Promise<void>((resolve) => clock.after(AGAIN_MS, resolve));
       }
     }
+    // The agent's own model is the one to tell of.
+    throw first;
   }
 
   return {
@@ -90,7 +109,7 @@ export function createModels({
         if (part.type === "text") text += part.text;
         if (part.type === "finish") return { text, finish_reason: part.reason, usage: part.usage };
       }
-      throw new ModelError("MODEL_INTERRUPTED", "The model's answer broke off.", true);
+      throw brokenOff();
     },
 
     list: () =>
@@ -101,4 +120,18 @@ export function createModels({
         is_default: default_model.startsWith(`${name}/`),
       })),
   };
+}
+
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      cancel();
+      reject(signal.reason);
+    };
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    });
+    signal.addEventListener("abort", abort, { once: true });
+  });
 }

@@ -5,16 +5,27 @@ export type ContentPart =
   | { type: "text"; text: string }
   | { type: "image"; media_type: string; data: string };
 
+/** `provider_data`: what the provider wants to see again with the call, as it sent it. */
+export type ToolCall = { id: string; name: string; args: Json; provider_data?: Json };
+
 export type ModelMessage = {
   role: "system" | "user" | "assistant" | "tool";
   /** Pictures are for messages of the user alone. */
   content: string | ContentPart[];
-  tool_calls?: { id: string; name: string; args: Json }[];
+  tool_calls?: ToolCall[];
   tool_call_id?: string;
 };
 
 /** `parameters`: JSON Schema of an object. */
 export type ModelTool = { name: string; description: string; parameters: JsonObject };
+
+/** The form of an answer; a provider that cannot hold a model to it is not told, and the prompt has to do. */
+export type ResponseFormat =
+  | { type: "json_object" }
+  | { type: "json_schema"; schema: JsonObject; name?: string };
+
+/** In milliseconds. */
+export type TimeLimits = { connect: number; first_token: number; between_tokens: number; total: number };
 
 export type ModelRequest = {
   /** provider/name */
@@ -25,6 +36,11 @@ export type ModelRequest = {
   tool_choice?: "none";
   temperature?: number;
   max_tokens?: number;
+  reasoning_effort?: "minimal" | "low" | "medium" | "high";
+  response_format?: ResponseFormat;
+  limits?: Partial<TimeLimits>;
+  /** Asked in turn where `model` fails before its first part. */
+  fallback_models?: string[];
   signal: AbortSignal;
   /** A key of the caller's own in place of the operator's; such a request reaches public servers alone. */
   access?: { api_key: string; base_url?: string };
@@ -42,12 +58,12 @@ export type Usage = { prompt_tokens: number; completion_tokens: number };
 export type ModelPart =
   | { type: "text"; text: string }
   | { type: "reasoning"; text: string }
-  | { type: "tool_call"; id: string; name: string; args: Json }
+  | ({ type: "tool_call" } & ToolCall)
   | { type: "finish"; reason: string; usage: Usage };
 
 export type Answer = { text: string; finish_reason: string; usage: Usage };
 
-/** Where models come from: one file each. `name` is the request's model without the provider. */
+/** Where models come from: one file for each way of speaking to them. `name` is the request's model without the provider. */
 export type Provider = {
   name: string;
   /** Whether the operator has given what it needs. */
@@ -59,7 +75,10 @@ export type Provider = {
 
 export type Models = {
   default_model: string;
-  /** Throws ModelError, also under way. Asks again once, and only before the first part. */
+  /**
+   * Throws ModelError, also under way. Before the first part, and only then, it asks again once and after
+   * that the fallback models.
+   */
   stream(request: ModelRequest): AsyncIterable<ModelPart>;
   complete(request: ModelRequest): Promise<Answer>;
   list(): { provider: string; configured: boolean; usual_model: string | null; is_default: boolean }[];
@@ -74,14 +93,19 @@ export type ModelErrorCode =
   | "MODEL_FAILED"
   | "MODEL_TIMEOUT"
   | "MODEL_GARBAGE"
-  | "MODEL_INTERRUPTED";
+  | "MODEL_INTERRUPTED"
+  | "MODEL_MISFIT";
 
-/** A model that did not answer. `message` is for the reader of the chat; `retryable`: it may go better later. */
+/**
+ * A model that did not answer. `message` is for those who hold a key of the project: it may repeat the
+ * provider's words. `retryable`: it may go better later; `retry_after`: not before so many milliseconds.
+ */
 export class ModelError extends Error {
   constructor(
     readonly code: ModelErrorCode,
     message: string,
     readonly retryable: boolean,
+    readonly retry_after?: number,
   ) {
     super(message);
     this.name = "ModelError";

@@ -10,8 +10,9 @@ export class Call {
     readonly gone: AbortSignal,
   ) {}
 
-  refuse(status: number, error?: object): void {
-    this.answer(error ? Response.json({ error }, { status }) : new Response("<html>", { status }));
+  refuse(status: number, error?: object, headers: Record<string, string> = {}): void {
+    const init = { status, headers };
+    this.answer(error ? Response.json({ error }, init) : new Response("<html>", init));
   }
 
   /** Sends bytes as they are; the head goes out with the first. */

@@ -22,14 +22,31 @@ describe("the default model", () => {
     [{ openai_base_url: "http://localhost:1/v1" }, "openai/gpt-4.1-mini"],
     [{ ollama_host: "http://localhost:11434" }, "ollama/llama3.2"],
     [{ openai_api_key: "k", default_model: "offline/errand" }, "offline/errand"],
+    [{ anthropic_api_key: "k", gemini_api_key: "k" }, "anthropic/claude-sonnet-4-5"],
+    [{ vllm_base_url: "http://localhost:8000/v1" }, "offline/errand"],
+    [{ lmstudio_base_url: "http://localhost:1234/v1", groq_api_key: "k" }, "groq/llama-3.3-70b-versatile"],
   ])("of %j is %s", (config, expected) => {
     expect(modelsOf(config).default_model).toBe(expected);
   });
 });
 
 test("providers are listed with whether they are configured", () => {
-  expect(modelsOf({ ollama_host: "http://localhost:11434" }).list()).toEqual([
-    { provider: "openai", configured: false, usual_model: "gpt-4.1-mini", is_default: false },
+  const list = modelsOf({ ollama_host: "http://localhost:11434" }).list();
+  expect(list.map(({ provider }) => provider)).toEqual([
+    "openai",
+    "anthropic",
+    "gemini",
+    "groq",
+    "mistral",
+    "deepseek",
+    "openrouter",
+    "ollama",
+    "lmstudio",
+    "llamacpp",
+    "vllm",
+    "offline",
+  ]);
+  expect(list.filter(({ configured }) => configured)).toEqual([
     { provider: "ollama", configured: true, usual_model: "llama3.2", is_default: true },
     { provider: "offline", configured: true, usual_model: "errand", is_default: false },
   ]);

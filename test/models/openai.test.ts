@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createModels } from "../../src/models/index.ts";
 import { settled } from "../helpers/clock.ts";
 import type { Call } from "./chat-server.ts";
 import { asked, collect, moved, setup } from "./setup.ts";
@@ -175,11 +176,170 @@ describe("an answer", () => {
   });
 });
 
+describe("calls of tools", () => {
+  const partsOfDeltas = (...deltas: object[]) =>
+    partsOf((call) => {
+      for (const delta of deltas) call.delta({ tool_calls: [delta] });
+      call.finish("tool_calls");
+    });
+
+  test.each<[string, object[], [string, unknown][]]>([
+    [
+      "whole, without index and id",
+      [{ function: { name: "one", arguments: "{}" } }, { function: { name: "two", arguments: '{"a":1}' } }],
+      [
+        ["one", {}],
+        ["two", { a: 1 }],
+      ],
+    ],
+    [
+      "all under one index",
+      [
+        { index: 0, id: "a", function: { name: "one", arguments: "{}" } },
+        { index: 0, id: "b", function: { name: "two", arguments: "{}" } },
+      ],
+      [
+        ["one", {}],
+        ["two", {}],
+      ],
+    ],
+    [
+      "with an id of its own in each delta",
+      [
+        { index: 0, id: "a", function: { name: "one", arguments: "" } },
+        { index: 0, id: "b", function: { arguments: '{"x"' } },
+        { index: 0, id: "c", function: { arguments: ":1}" } },
+      ],
+      [["one", { x: 1 }]],
+    ],
+    [
+      "with the name again in each delta",
+      [
+        { index: 0, id: "a", function: { name: "one", arguments: "{" } },
+        { index: 0, function: { name: "one", arguments: "}" } },
+      ],
+      [["one", {}]],
+    ],
+    [
+      "with arguments as an object",
+      [{ index: 0, id: "a", function: { name: "one", arguments: { x: 1 } } }],
+      [["one", { x: 1 }]],
+    ],
+    [
+      "with arguments that are null",
+      [{ index: 0, id: "a", function: { name: "one", arguments: null } }],
+      [["one", {}]],
+    ],
+    [
+      "with arguments that were cut",
+      [{ index: 0, id: "a", function: { name: "one", arguments: '{"x' } }],
+      [["one", '{"x']],
+    ],
+  ])("%s are told apart and put together", async (_, deltas, expected) => {
+    const { parts } = await partsOfDeltas(...deltas);
+    const found = parts.flatMap((part) => (part.type === "tool_call" ? [[part.name, part.args]] : []));
+    expect(found).toEqual(expected as never);
+  });
+
+  test("keep what the vendor wants to see again with them", async () => {
+    const extra_content = { google: { thought_signature: "s" } };
+    const { parts } = await partsOfDeltas({
+      index: 0,
+      id: "a",
+      function: { name: "one", arguments: "{}" },
+      extra_content,
+    });
+    expect(parts[0]).toMatchObject({ provider_data: extra_content });
+    const { server, models } = setup();
+    const tool_calls = [{ id: "a", name: "one", args: {}, provider_data: extra_content }];
+    const collected = collect(models, asked({ messages: [{ role: "assistant", content: "", tool_calls }] }));
+    const call = await server.next();
+    call.finish();
+    await collected;
+    expect(call.body.messages[0].tool_calls[0]).toMatchObject({ id: "a", extra_content });
+  });
+});
+
+describe("what vendors differ in", () => {
+  const sent = async (model: string, more: Parameters<typeof asked>[0] = {}) => {
+    const { egress, clock, server } = setup();
+    const bodies: Record<string, unknown>[] = [];
+    const config = { mistral_api_key: "k", deepseek_api_key: "k", openai_api_key: "k" };
+    // Their own addresses stay: what is sent is looked at on the way out.
+    const models = createModels({
+      config,
+      clock,
+      egress: {
+        ...egress,
+        async stream(request) {
+          bodies.push({ url: request.url, ...JSON.parse(String(request.body)) });
+          return egress.stream({ ...request, url: `${server.url}/chat/completions` });
+        },
+      },
+    });
+    const collected = collect(models, asked({ model, max_tokens: 9, ...more }));
+    (await server.next()).say("ok").finish();
+    await collected;
+    return bodies[0]!;
+  };
+
+  test("OpenAI's own servers take the new name of the limit, all others the old one", async () => {
+    expect(await sent("openai/m")).toMatchObject({
+      url: "https://api.openai.com/v1/chat/completions",
+      max_completion_tokens: 9,
+    });
+    expect(await sent("deepseek/m")).toMatchObject({ max_tokens: 9 });
+  });
+
+  test("Mistral takes no stream options, and ids of nine characters", async () => {
+    const body = await sent("mistral/m", {
+      messages: [
+        { role: "assistant", content: "", tool_calls: [{ id: "call_1", name: "t", args: {} }] },
+        { role: "tool", content: "2", tool_call_id: "call_1" },
+      ],
+    });
+    expect(body["stream_options"]).toBeUndefined();
+    const [call, result] = body["messages"] as [{ tool_calls: [{ id: string }] }, { tool_call_id: string }];
+    expect(call.tool_calls[0].id).toMatch(/^[a-zA-Z0-9]{9}$/);
+    expect(result.tool_call_id).toBe(call.tool_calls[0].id);
+  });
+
+  test("a schema goes to those that take one, to DeepSeek the wish for an object", async () => {
+    const response_format = { type: "json_schema" as const, schema: { type: "object" } };
+    expect((await sent("mistral/m", { response_format }))["response_format"]).toEqual({
+      type: "json_schema",
+      json_schema: { name: "answer", schema: { type: "object" } },
+    });
+    expect((await sent("deepseek/m", { response_format }))["response_format"]).toEqual({
+      type: "json_object",
+    });
+  });
+
+  test("content as a list is read as what is said and what is thought", async () => {
+    const { parts } = await partsOf((call) =>
+      call
+        .delta({ content: [{ type: "thinking", thinking: [{ type: "text", text: "hm" }] }] })
+        .delta({ content: [{ type: "text", text: "Yes" }] })
+        .finish(),
+    );
+    expect(parts.slice(0, 2)).toEqual([{ type: "reasoning", text: "hm" }, text("Yes")] as never);
+  });
+});
+
 describe("a server that fails", () => {
   test("by refusing the key is not asked again, and its words, which may hold the key, are not repeated", async () => {
     const { error } = await partsOf((call) => call.refuse(401, { message: "Incorrect key sk-secret" }));
     expect(error).toMatchObject({ code: "MODEL_UNAUTHORIZED", retryable: false });
     expect(error?.message).not.toContain("sk-secret");
+  });
+
+  test.each<[string, object]>([
+    ["in an object", { message: "out of budget" }],
+    ["in a list", [{ error: { message: "out of budget" } }] as never],
+    ["as a text", "out of budget" as never],
+  ])("says why, also %s", async (_, words) => {
+    const { error } = await partsOf((call) => call.refuse(400, words));
+    expect(error?.message).toContain("out of budget");
   });
 
   test("by refusing the request says why", async () => {

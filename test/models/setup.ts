@@ -1,6 +1,6 @@
 import { afterEach } from "bun:test";
 import { createEgress } from "../../src/egress/egress.ts";
-import { createModels } from "../../src/models/index.ts";
+import { createModels, type ModelConfig } from "../../src/models/index.ts";
 import type { ModelPart, ModelRequest, Models } from "../../src/models/model.ts";
 import { TestClock } from "../helpers/clock.ts";
 import { chatServer } from "./chat-server.ts";
@@ -11,15 +11,14 @@ afterEach(() => {
 });
 
 /** The models of an installation whose OPENAI_BASE_URL is a scripted server. */
-export function setup(more: { openai_api_key?: string } = { openai_api_key: "sk-secret" }) {
+export function setup(more: ModelConfig = { openai_api_key: "sk-secret" }) {
   const server = chatServer();
   const egress = createEgress();
   const clock = new TestClock();
   const config = {
-    default_model: undefined,
     openai_base_url: server.url,
-    ollama_host: undefined,
-    openai_api_key: undefined,
+    anthropic_base_url: server.url,
+    vllm_base_url: server.url,
     ...more,
   };
   closing.push(server.close, egress.close);

@@ -1,0 +1,209 @@
+import { createParser } from "eventsource-parser";
+import { type Egress, EgressError } from "../egress/egress.ts";
+import type { Clock } from "../lib/clock.ts";
+import { isObject, type Json } from "../lib/json.ts";
+import { ModelError, type ModelErrorCode, type ModelRequest, type TimeLimits } from "./model.ts";
+
+/** A local server loads its model before its first event. */
+export const LIMITS: TimeLimits = {
+  connect: 10_000,
+  first_token: 120_000,
+  between_tokens: 60_000,
+  total: 30 * 60_000,
+};
+const LARGEST_STREAM = 64 * 1024 * 1024;
+
+type Asking = {
+  url: string;
+  headers: Record<string, string>;
+  body: unknown;
+  limits?: Partial<TimeLimits>;
+  /** The operator named this server in the configuration; a local one is the usual case. */
+  trusted: boolean;
+  signal: AbortSignal;
+};
+
+/** `home`: the vendor's own servers, where it is one. */
+type Address = { name: string; base_url: string; home?: string };
+
+/** Where a request goes. A caller's own key never goes to a server that it was not meant for. */
+export function addressFor({ name, base_url, home }: Address, { access }: ModelRequest): string {
+  const url = access ? (access.base_url ?? home) : base_url;
+  if (url === undefined) {
+    throw new ModelError("MODEL_UNKNOWN", `A key for ${name} needs a base_url beside it.`, false);
+  }
+  return url.replace(/\/+$/, "");
+}
+
+/**
+ * Posts to a model's server and gives its server-sent events, as they come in from the network: several at
+ * once where several came at once. A client of our own, since `fetch`, and with it the official packages,
+ * holds at most 256 requests of a whole process. Throws ModelError, or what `signal` aborted with.
+ */
+export async function* serverEvents(
+  { egress, clock }: { egress: Egress; clock: Clock },
+  { url, headers, body, limits: given, trusted, signal }: Asking,
+): AsyncIterable<string[]> {
+  const limits = { ...LIMITS, ...given };
+  const silence = watchSilence(clock, limits, signal);
+  try {
+    const answer = await egress.stream({
+      method: "POST",
+      url,
+      headers: { "content-type": "application/json", accept: "text/event-stream", ...headers },
+      body: JSON.stringify(body),
+      timeoutMs: limits.total,
+      connectMs: limits.connect,
+      maxBytes: LARGEST_STREAM,
+      trusted,
+      signal: silence.signal,
+    });
+    if (answer.status !== 200)
+      throw refusal(answer.status, answer.headers, await textOf(answer.body), clock.now());
+    const decoder = new TextDecoder();
+    let waiting: string[] = [];
+    let hasCome = false;
+    const parser = createParser({ onEvent: ({ data }) => waiting.push(data) });
+    for await (const bytes of answer.body) {
+      parser.feed(decoder.decode(bytes, { stream: true }));
+      if (waiting.length === 0) continue;
+      silence.heard();
+      hasCome = true;
+      const events = waiting;
+      waiting = [];
+      yield events;
+    }
+    parser.feed("\n\n"); // the last event may lack its empty line
+    if (waiting.length > 0) yield waiting;
+    else if (!hasCome) throw garbage();
+  } catch (error) {
+    throw signal.aborted ? error : (silence.exceeded() ?? toModelError(error));
+  } finally {
+    silence.end();
+  }
+}
+
+/** Aborts with the caller and after too long a silence, and never leaves a timer behind. */
+function watchSilence(clock: Clock, limits: TimeLimits, outer: AbortSignal) {
+  const inner = new AbortController();
+  let late: string | undefined;
+  let last: number | undefined;
+  const began = clock.now();
+  // One timer that looks back, since setting one anew for each token would cost more than the token.
+  const look = () => {
+    const until = last === undefined ? began + limits.first_token : last + limits.between_tokens;
+    const left = until - clock.now();
+    if (left > 0) {
+      cancel = clock.after(left, look);
+      return;
+    }
+    late = last === undefined ? "begin to answer" : "go on";
+    inner.abort();
+  };
+  let cancel = clock.after(limits.first_token, look);
+  return {
+    signal: AbortSignal.any([outer, inner.signal]),
+    heard() {
+      const isFirst = last === undefined;
+      last = clock.now();
+      if (!isFirst) return;
+      cancel();
+      cancel = clock.after(limits.between_tokens, look);
+    },
+    end: () => cancel(),
+    exceeded: () =>
+      late ? new ModelError("MODEL_TIMEOUT", `The model did not ${late} in time.`, true) : undefined,
+  };
+}
+
+/** An event's data as an object. Throws where it is none. */
+export function parsed(data: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(data);
+    if (isObject(value)) return value;
+  } catch {
+    // said below
+  }
+  throw garbage();
+}
+
+const garbage = () =>
+  new ModelError("MODEL_GARBAGE", "The model's server sent something that cannot be read.", false);
+
+export const brokenOff = () => new ModelError("MODEL_INTERRUPTED", "The model's answer broke off.", true);
+
+/** A failure that a server reports in the middle of its answer. */
+export const failedUnderWay = (words: string) =>
+  new ModelError("MODEL_FAILED", `The model's server reported a failure under way${quoted(words)}.`, true);
+
+/** Arguments as a call has them; text that is no JSON stays text, and is refused where it is checked. */
+export function argumentsOf(text: string): Json {
+  if (text.trim() === "") return {};
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}
+
+export const countOf = (value: unknown): number => (Number.isSafeInteger(value) ? (value as number) : 0);
+
+const LONGEST_REASON = 300;
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const bytes of body) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length > 10_000) break;
+  }
+  return text;
+}
+
+/** What a server says went wrong, in whichever of the usual places it says it. */
+export function wordsOf(said: unknown): string {
+  if (typeof said === "string") return said;
+  if (Array.isArray(said)) return wordsOf(said[0]);
+  if (!isObject(said)) return "";
+  return wordsOf(said["error"] ?? said["message"] ?? said["detail"]);
+}
+
+const quoted = (words: string): string => (words === "" ? "" : `: ${words.slice(0, LONGEST_REASON)}`);
+
+/** The server's own words help with a wrong model name or a used-up budget; they are cut and hold no key. */
+function refusal(status: number, headers: Record<string, string>, body: string, now: number): ModelError {
+  let said = "";
+  try {
+    said = quoted(wordsOf(JSON.parse(body)));
+  } catch {
+    // no words
+  }
+  const after = retryAfterOf(headers, now);
+  const make = (code: ModelErrorCode, what: string, retryable: boolean) =>
+    new ModelError(code, what, retryable, after);
+  // With these the server may repeat the key that it was given.
+  if (status === 401 || status === 403) {
+    return make("MODEL_UNAUTHORIZED", `The model's server refuses the configured key (${status}).`, false);
+  }
+  if (status === 429)
+    return make("MODEL_RATE_LIMITED", `The model's server takes no more requests at the moment${said}`, true);
+  if (status === 408 || status === 409 || status >= 500)
+    return make("MODEL_FAILED", `The model's server failed (${status})${said}`, true);
+  return make("MODEL_REFUSED", `The model's server refused the request (${status})${said}`, false);
+}
+
+/** In milliseconds: seconds, or a date, or OpenAI's own header in milliseconds. */
+function retryAfterOf(headers: Record<string, string>, now: number): number | undefined {
+  const exact = Number(headers["retry-after-ms"] ?? Number.NaN);
+  if (Number.isFinite(exact) && exact >= 0) return exact;
+  const given = headers["retry-after"];
+  if (given === undefined) return undefined;
+  const ms = /^\d+(\.\d+)?$/.test(given) ? Number(given) * 1_000 : Date.parse(given) - now;
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
+}
+
+function toModelError(error: unknown): unknown {
+  if (!(error instanceof EgressError)) return error;
+  if (error.class === "timeout") return new ModelError("MODEL_TIMEOUT", "The model took too long.", true);
+  return new ModelError("MODEL_UNREACHABLE", `The model's server cannot be reached (${error.class}).`, true);
+}
