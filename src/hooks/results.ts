@@ -1,5 +1,6 @@
 import type { Waiters } from "../executions/waiters.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { type OwnAnswer, ownAnswerOf } from "./own-answer.ts";
 import type { TargetType } from "./store.ts";
 
 /** What came of work that a webhook started, as far as it has got. */
@@ -7,6 +8,8 @@ export type Result = {
   /** The agent or workflow that it was started for. */
   target_id: string;
   hasEnded: boolean;
+  /** What the workflow itself answers whoever waits, which it may do before it has ended. */
+  answer?: OwnAnswer;
   body: { success: boolean; execution_id: string; status: string } & JsonObject;
 };
 
@@ -21,6 +24,7 @@ type Execution = Standing & {
   id: string;
   workflow_id: string;
   output_data: unknown;
+  response?: unknown;
   error: unknown;
   created_at: string;
   started_at: string | null;
@@ -50,14 +54,17 @@ export function createResults({ turns, executions, waiters }: ResultSources & { 
   return {
     read: (type: TargetType, id: string): Promise<Result | undefined> => readers[type](id),
 
-    /** The same, once it has ended or `seconds` are over or the one who asks has gone. */
+    /** The same, once it has ended or answered for itself, or `seconds` are over or the one who asks has gone. */
     async wait(
       type: TargetType,
       id: string,
       seconds: number,
       signal: AbortSignal,
     ): Promise<Result | undefined> {
-      const hasEnded = async () => (await readers[type](id))?.hasEnded !== false;
+      const hasEnded = async () => {
+        const result = await readers[type](id);
+        return result === undefined || result.hasEnded || result.answer !== undefined;
+      };
       await waiters.wait(id, seconds * 1_000, hasEnded, signal);
       return readers[type](id);
     },
@@ -85,6 +92,7 @@ const ofTurn = (turn: Turn): Result => ({
 const ofExecution = (execution: Execution): Result => ({
   target_id: execution.workflow_id,
   hasEnded: execution.completed_at !== null,
+  answer: ownAnswerOf(execution.response),
   body: {
     success: !FAILED.has(execution.status),
     execution_id: execution.id,

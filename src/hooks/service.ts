@@ -6,6 +6,7 @@ import type { Admission } from "./admission.ts";
 import { agentBody, type Sent, workflowBody } from "./bodies.ts";
 import type { InputSchema } from "./form-input.ts";
 import { claimOf, hopOf, type StartContext } from "./idempotency.ts";
+import { toResponse } from "./own-answer.ts";
 import type { Results } from "./results.ts";
 import type { TargetType } from "./store.ts";
 import type { FindTarget, HookTarget } from "./tokens.ts";
@@ -43,7 +44,10 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
 }) {
   const { admission, results, agents, workflows, turns, executions, clock } = deps;
 
-  /** The answer to a start, or what came of it when the sender waits for that and it ends in time. */
+  /**
+   * The answer to a start; or, when the sender waits and it comes in time, what came of it: what the workflow
+   * says itself, else the result.
+   */
   async function answered(type: TargetType, request: Request, sent: Sent, start: () => Promise<StartAnswer>) {
     const seconds = waitOf(request.url, request.headers);
     const answer = await start();
@@ -51,6 +55,7 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
     sent.keepOpen();
     const id = String(answer.body["execution_id"]);
     const result = await results.wait(type, id, seconds, request.signal);
+    if (result?.answer) return toResponse(result.answer, answer.replayed);
     return result?.hasEnded ? { status: 200, body: result.body, replayed: answer.replayed } : answer;
   }
 
@@ -61,7 +66,7 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
 
   return {
     /** Queues a turn of the agent; `execution_id` is the turn's id. Throws as interface section 7 has it. */
-    async messageAgent(id: string, request: Request, sent: Sent): Promise<StartAnswer> {
+    async messageAgent(id: string, request: Request, sent: Sent): Promise<StartAnswer | Response> {
       const target = await admission.target("agents", id, request, agents);
       admission.count(id);
       const body = agentBody(sent);
@@ -78,7 +83,7 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
     },
 
     /** Queues an execution of the workflow. Throws as interface section 7 has it. */
-    async startWorkflow(id: string, request: Request, sent: Sent): Promise<StartAnswer> {
+    async startWorkflow(id: string, request: Request, sent: Sent): Promise<StartAnswer | Response> {
       const target = await admission.target("workflows", id, request, workflows);
       admission.count(id);
       const body = await workflowBody(sent, () => deps.inputSchema(target));

@@ -18,7 +18,11 @@ export function noContent(set: Set, _done?: unknown): undefined {
 }
 
 /** An answer whose status was decided where the work was accepted; a repeated one says so in a header. */
-export function answerWith<T>(set: Set, answer: { status: number; body: T; replayed?: boolean }): T {
+export function answerWith<T>(
+  set: Set,
+  answer: { status: number; body: T; replayed?: boolean } | Response,
+): T | Response {
+  if (answer instanceof Response) return answer;
   set.status = answer.status;
   if (answer.replayed) set.headers["idempotent-replay"] = "true";
   return answer.body;
