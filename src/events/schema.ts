@@ -16,6 +16,9 @@ export const EVENT_KINDS = [
 
 export type EventKind = (typeof EVENT_KINDS)[number];
 
+/** What a delivery of several events says in the place of a kind (design 3). */
+export const BATCH_KIND = "batch";
+
 /** What a subscription may list: a kind, a family of kinds, or all. */
 export const EVENT_PATTERNS = [...EVENT_KINDS, "agent.*", "workflow.*", "*"] as const;
 

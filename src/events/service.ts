@@ -6,7 +6,7 @@ import { evaluate } from "../webhooks/conditions.ts";
 import { attemptsMax } from "../webhooks/retry-schedule.ts";
 import { envelope } from "./envelope.ts";
 import { type EventKind, MOST_HOPS, matches } from "./schema.ts";
-import type { DeliveryRow, EventRow, EventStore, Outbox, Subscriber } from "./store.ts";
+import type { DeliveryRow, EventRow, EventStore, Outbox, Subscriber, WaitingDelivery } from "./store.ts";
 
 export type Scope = { workspace_id: string; project_id: string };
 
@@ -72,6 +72,7 @@ export function createEvents({
     };
     const deliveries: DeliveryRow[] = [];
     const jobs: JobRow[] = [];
+    const waiting: WaitingDelivery[] = [];
     for (const subscriber of wanted) {
       const refusal = refusalOf(subscriber, data, hop);
       const delivery: DeliveryRow = {
@@ -82,8 +83,11 @@ export function createEvents({
         state: refusal?.state ?? "pending",
         reason: refusal?.reason ?? null,
         hop,
-        // What is not sent keeps no bytes: a later redelivery writes them from the event.
-        body: refusal ? "" : envelope({ kind: event.kind, at: event.at, data, text }, subscriber),
+        // What is not sent now keeps no bytes: they are written from the event when it is.
+        body:
+          refusal || subscriber.waits
+            ? ""
+            : envelope({ kind: event.kind, at: event.at, data, text }, subscriber),
         attempts: 0,
         attempts_max: attemptsMax(subscriber.retry_policy),
         response_code: null,
@@ -92,6 +96,10 @@ export function createEvents({
         created_at: event.at,
         ended_at: refusal ? event.at : null,
       };
+      if (subscriber.waits && !refusal) {
+        waiting.push({ delivery, job: wait(planned, tenant, subscriber) });
+        continue;
+      }
       deliveries.push(delivery);
       if (!refusal) {
         const job = { tenant, key: subscriber.id, ref: delivery.id };
@@ -100,19 +108,30 @@ export function createEvents({
         jobs.push(placement.row);
       }
     }
-    planned.outbox.push({ event: row, deliveries, jobs });
+    planned.outbox.push(
+      waiting.length > 0 ? { event: row, deliveries, jobs, waiting } : { event: row, deliveries, jobs },
+    );
+  }
+
+  /** A job for the commit to use or not; if it does, it may be due at once, so the runner is to look. */
+  function wait(planned: PlannedEvents, tenant: string, { id: key, batch_settings }: Subscriber): JobRow {
+    const placement = runner.place(DELIVERY_JOB, { tenant, key, ref: newId(), waits: true });
+    const { row } = placement;
+    planned.placements.push(placement);
+    // And to look when the batch is due at the latest, should this event have opened one.
+    const patience = batch_settings ? batch_settings.max_wait_seconds * 1_000 : 0;
+    if (patience > 0) planned.placements.push({ row: { ...row, run_at: row.run_at + patience } });
+    return row;
   }
 }
 
-type Refusal = { state: "cancelled" | "filtered" | "paused"; reason: string };
+type Refusal = { state: "cancelled" | "filtered"; reason: string };
 
 /** Why an event that a subscription lists is not sent to it. */
 function refusalOf(subscriber: Subscriber, data: JsonObject, hop: number): Refusal | undefined {
   if (hop > MOST_HOPS) return { state: "cancelled", reason: `a loop: more than ${MOST_HOPS} hops` };
-  // Before the pause: what a replay takes up later are the events that would have been sent.
+  // A pause comes after: what a resume takes up are the events that would have been sent.
   const verdict = subscriber.conditions ? evaluate(subscriber.conditions, data) : undefined;
   if (verdict?.holds === false) return { state: "filtered", reason: verdict.reason };
-  if (subscriber.status === "paused")
-    return { state: "paused", reason: subscriber.status_reason ?? "paused" };
   return undefined;
 }

@@ -1,6 +1,7 @@
 import type { JobRow } from "../jobs/job.ts";
 import type { Stretch, Window } from "../lib/feed.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { BatchSettings } from "../webhooks/batch.ts";
 import type { Filters } from "../webhooks/filters.ts";
 import type { RetryPolicy } from "../webhooks/retry-schedule.ts";
 import type { EventKind, EventPattern } from "./schema.ts";
@@ -21,7 +22,14 @@ export type DeliveryState =
   | "success"
   | "failed"
   | "filtered"
+  /** Kept while the subscription is paused. */
   | "paused"
+  /** Waits in the line of an ordered subscription. */
+  | "held"
+  /** Went into a batch, which is a delivery of its own. */
+  | "batched"
+  /** A batch that takes events. */
+  | "collecting"
   | "cancelled";
 
 export type DeliveryRow = {
@@ -40,13 +48,23 @@ export type DeliveryRow = {
   next_attempt_at: number | null;
   created_at: number;
   ended_at: number | null;
+  /** The batch that a `batched` one went into; written with that and never by an insert. */
+  batch_id?: string | null;
 };
+
+/** A delivery whose way is decided inside the commit, by what its subscription is then; `job` if it needs one. */
+export type WaitingDelivery = { delivery: DeliveryRow; job: JobRow };
 
 /**
  * An event with one answer for every subscription that lists its kind, and the jobs of those to be sent.
  * A store operation inserts it whole, in the commit of the state change that it tells of (the outbox).
  */
-export type Outbox = { event: EventRow; deliveries: DeliveryRow[]; jobs: JobRow[] };
+export type Outbox = {
+  event: EventRow;
+  deliveries: DeliveryRow[];
+  jobs: JobRow[];
+  waiting?: WaitingDelivery[];
+};
 
 /** What deciding about an event needs to know of a subscription. */
 export type Subscriber = {
@@ -57,6 +75,9 @@ export type Subscriber = {
   retry_policy: RetryPolicy | null;
   conditions: JsonObject | null;
   filters: Filters | null;
+  batch_settings: BatchSettings | null;
+  /** 1: order, batches or a pause decide inside the commit where a delivery goes. */
+  waits: number;
 };
 
 export type EventStore = {

@@ -15,7 +15,14 @@ export const NO_CAPACITY: Capacity = { runs: 0, turns: 0, deliveries: 0, timers:
 /** A job that a store operation is about to insert, its slot reserved when it is inserted running. */
 export type Placement = { readonly row: JobRow; readonly payload?: unknown };
 
-export type NewJob = { tenant: string; key: string; ref: string; run_at?: number };
+export type NewJob = {
+  tenant: string;
+  key: string;
+  ref: string;
+  run_at?: number;
+  /** Not started from memory: whether it is stored at all is decided in the operation. */
+  waits?: boolean;
+};
 
 type Report = (message: string, fields: Record<string, unknown>) => void;
 
@@ -291,6 +298,7 @@ export function createRunner(deps: {
       const run_at = job.run_at ?? now;
       const direct =
         !stopping &&
+        !job.waits &&
         run_at <= now &&
         lane.inFlight < capacity[kind.lane] &&
         !lane.backlog.has(job.key) &&

@@ -113,8 +113,9 @@ export function createDeliveries(deps: {
         created_at: now,
         ended_at: null,
       };
-      const job = { tenant: webhook.workspace_id, key: webhook.id, ref: delivery.id };
-      const placements = [runner.place(DELIVERY_JOB, job, delivery)];
+      // It may have to wait its turn, or go into a batch: a reference of that batch's own, should it open one.
+      const job = { tenant: webhook.workspace_id, key: webhook.id, ref: newId(), waits: true };
+      const placements = [runner.place(DELIVERY_JOB, job)];
       try {
         await store.insert(delivery, placements[0]!.row);
       } catch (error) {

@@ -1,25 +1,45 @@
 import type { Alerts } from "../alerts/service.ts";
+import { BATCH_KIND } from "../events/schema.ts";
 import { DELIVERY_JOB } from "../events/service.ts";
 import type { DeliveryRow } from "../events/store.ts";
-import { defineJob, done, type JobKind, type Lease, settled, settledUntil } from "../jobs/job.ts";
+import {
+  defineJob,
+  done,
+  type Fate,
+  type JobKind,
+  type JobRow,
+  type JobRun,
+  type Lease,
+  settled,
+  settledUntil,
+} from "../jobs/job.ts";
 import { persist } from "../jobs/persist.ts";
+import type { NewJob, Placement } from "../jobs/runner.ts";
+import { batchBody, eventBody } from "./batch.ts";
 import { createConcurrency } from "./concurrency.ts";
 import { retryDelay } from "./retry-schedule.ts";
 import { type Answered, ATTEMPT_MS, deliveryHeaders, type Sender, sendOnce } from "./send.ts";
 import type { AttemptResult, DeliveryStore, DeliveryTarget } from "./store.ts";
+
+// After so long without a success a receiver is taken for gone, and events are kept for it instead.
+const MOST_FAILING_MS = 5 * 86_400_000;
+const FAILING = "failing: no delivery succeeded for 5 days";
 
 /**
  * Attempts one delivery. Its job lives as long as the delivery is under way.
  *
  *     pending ──┬─ 2xx ──────────────────────────────> success
  *        │      ├─ any failure, attempts left ───────> retrying ── at next_attempt_at ──> (as pending)
- *        │      ├─ the last attempt failed ──────────> failed
+ *        │      ├─ the last attempt failed ──────────> failed   (after 5 days without success it also pauses)
  *        │      ├─ target blocked, URL no good ──────> failed   (no later attempt could go better)
  *        │      └─ 410 ──────────────────────────────> failed   and the subscription is paused
- *        ├──────── the subscription is paused ───────> paused
+ *        ├──────── the subscription is paused ───────> paused ── it is resumed ──────────> (as pending)
  *        └──────── the subscription is deleted ──────> cancelled
  *
- *     (filtered, paused and cancelled also arise where events are planned, and then there is no job)
+ *     held ─────── the one before it ended ──────────> (as pending)      an ordered subscription
+ *     collecting ─ full, or its time is over ────────> (as pending)      a batch; its events are `batched`
+ *
+ *     (filtered, batched, held, paused and cancelled also arise where events are planned; no job then)
  *
  * A crash between sending and recording sends the same bytes under the same webhook-id and attempt
  * number again: at least once.
@@ -28,6 +48,8 @@ export function deliveryAttempt(
   deps: Sender & {
     store: DeliveryStore;
     alerts: Pick<Alerts, "prepare" | "recorded">;
+    /** A job of this kind, for an operation to store or not. */
+    place: (job: NewJob) => Placement;
     random?: () => number;
   },
 ): JobKind {
@@ -44,33 +66,84 @@ export function deliveryAttempt(
       const delivery = (payload as DeliveryRow | undefined) ?? (await store.find(delivery_id));
       if (!delivery) return done; // pruned while it waited
       const target = await store.target(delivery.subscription_id);
-      const end = { lease, delivery_id, at: clock.now() };
-      if (!target) await store.settle({ ...end, state: "cancelled", reason: "the webhook was deleted" });
-      else if (target.status === "paused") {
-        await store.settle({ ...end, state: "paused", reason: target.status_reason ?? "paused" });
-      } else {
-        const attempt = delivery.attempts + 1;
-        const outgoing = { id: delivery.event_id, body: delivery.body, attempt, hop: delivery.hop };
-        const headers = deliveryHeaders(deps, target, outgoing);
-        const { url } = target;
-        const answered = await sendOnce(deps, {
-          url,
-          headers,
-          body: delivery.body,
-          timeoutMs: ATTEMPT_MS,
-          signal: job.signal,
-        });
-        concurrency.learn(target.id, answered.error === null);
-        const result = resultOf(lease, delivery, target, answered);
-        // The receiver has it: a disk that refuses for a while must not have it sent again.
-        const alert = alerts.prepare(target.id, result.state);
-        const held = await persist(clock, job.isAborted, () => store.record({ ...result, alert }));
-        if (held && alert) alerts.recorded(target.id, result.state, alert);
-        if (held && result.next_attempt_at !== null) return settledUntil(result.next_attempt_at);
+      if (!target) return settle(delivery, job, "cancelled", "the webhook was deleted");
+      if (target.status === "paused") {
+        return settle(delivery, job, "paused", target.status_reason ?? "paused", target);
       }
-      return settled;
+      if (delivery.body === "") {
+        const fate = await write(delivery, job, target);
+        if (fate) return fate;
+      }
+      const { body } = delivery;
+      const attempt = delivery.attempts + 1;
+      const outgoing = { id: delivery.event_id, body, attempt, hop: delivery.hop };
+      const headers = deliveryHeaders(deps, target, outgoing);
+      const { url } = target;
+      const answered = await sendOnce(deps, {
+        url,
+        headers,
+        body,
+        timeoutMs: ATTEMPT_MS,
+        signal: job.signal,
+      });
+      concurrency.learn(target.id, answered.error === null);
+      const result = resultOf(lease, delivery, target, answered);
+      // The receiver has it: a disk that refuses for a while must not have it sent again.
+      const alert = alerts.prepare(target.id, result.state);
+      const held = await persist(
+        clock,
+        () => job.isAborted(),
+        () => store.record({ ...result, alert }),
+      );
+      if (!held) return settled;
+      if (alert) alerts.recorded(target.id, result.state, alert);
+      if (result.next_attempt_at !== null) return settledUntil(result.next_attempt_at);
+      return target.ordered ? settledUntil(clock.now()) : settled;
     },
   });
+
+  /** Ends it without an attempt. */
+  async function settle(
+    { id, subscription_id }: DeliveryRow,
+    { lease }: JobRun,
+    state: "paused" | "cancelled",
+    reason: string,
+    target?: DeliveryTarget,
+  ): Promise<Fate> {
+    const at = clock.now();
+    const next = target?.ordered ? nextInLine(subscription_id) : null;
+    await store.settle({ lease, delivery_id: id, subscription_id, state, reason, at, next });
+    return settledUntil(at); // it may be due again, or another in its place
+  }
+
+  function nextInLine(key: string): JobRow {
+    return deps.place({ tenant: "", key, ref: "", waits: true }).row;
+  }
+
+  /**
+   * The bytes of a delivery that waited, or of a batch, which is closed with that; kept before they are sent.
+   * Answers the job's fate when it ends here.
+   */
+  async function write(
+    delivery: DeliveryRow,
+    job: JobRun,
+    target: DeliveryTarget,
+  ): Promise<Fate | undefined> {
+    const { id, subscription_id } = delivery;
+    const isBatch = delivery.kind === BATCH_KIND;
+    if (isBatch) await store.closeBatch({ subscription_id, batch_id: id });
+    const content = await store.unwritten(delivery);
+    if (!content) return settle(delivery, job, "cancelled", "the event is not kept any more", target);
+    const { events, filters } = content;
+    const webhook = { id: subscription_id, filters };
+    const at = clock.now();
+    const body = isBatch ? batchBody({ id, at, events }, webhook) : eventBody(events[0]!, webhook);
+    const line = isBatch && delivery.state === "collecting" && target.ordered ? nextInLine(target.id) : null;
+    const held = await store.write({ lease: job.lease, delivery_id: id, subscription_id, body, line });
+    if (!held || line) return settledUntil(at);
+    delivery.body = body;
+    return undefined;
+  }
 
   function resultOf(
     lease: Lease,
@@ -87,6 +160,7 @@ export function deliveryAttempt(
       attempt: { delivery_id: delivery.id, number, ...attempt },
       next_attempt_at: null,
       pause: null,
+      ...(target.ordered ? { next: nextInLine(target.id) } : {}),
     };
     const now = clock.now();
     if (answered.error === null) return { ...common, state: "success", reason: null, ended_at: now };
@@ -102,7 +176,8 @@ export function deliveryAttempt(
       return { ...failed, reason: `${answered.error_class}: ${answered.error}` };
     }
     if (number >= delivery.attempts_max) {
-      return { ...failed, reason: `gave up after ${number} attempts: ${answered.error}` };
+      const pause_if = { failing_since: now - MOST_FAILING_MS, reason: FAILING };
+      return { ...failed, reason: `gave up after ${number} attempts: ${answered.error}`, pause_if };
     }
     const policy = target.retry_policy;
     const wait = retryDelay({ attempts: number, policy, retryAfterMs: retry_after_ms, random });

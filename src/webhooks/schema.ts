@@ -1,5 +1,5 @@
 import Type, { type Static } from "typebox";
-import { EVENT_KINDS, EVENT_PATTERNS } from "../events/schema.ts";
+import { BATCH_KIND, EVENT_KINDS, EVENT_PATTERNS } from "../events/schema.ts";
 import type { Fault } from "../lib/errors.ts";
 import { feedQuery } from "../lib/feed.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -51,6 +51,18 @@ const fields = {
   ),
 };
 
+const ordered = Type.Boolean({
+  description: "One delivery at a time, in the order of events; one that fails holds the later ones.",
+});
+const limits = {
+  concurrency: Type.Integer({ minimum: 1, maximum: 64, description: "Most deliveries under way at a time." }),
+  rate_limit_per_second: Type.Integer({
+    minimum: 1,
+    maximum: 500,
+    description: "Most deliveries begun within a second.",
+  }),
+};
+
 const clearable = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const optional = {
@@ -60,6 +72,9 @@ const optional = {
   conditions: clearable(fields.conditions),
   filters: clearable(fields.filters),
   batch_settings: clearable(fields.batch_settings),
+  ordered: Type.Optional(ordered),
+  concurrency: clearable(limits.concurrency),
+  rate_limit_per_second: clearable(limits.rate_limit_per_second),
 };
 
 /** Interface 2.5; `name` is the URL's host when it is not given. */
@@ -137,6 +152,9 @@ export const DELIVERY_STATES = [
   "failed",
   "filtered",
   "paused",
+  "held",
+  "batched",
+  "collecting",
   "cancelled",
 ] as const;
 
@@ -144,7 +162,7 @@ export const ListLogs = query(
   Type.Object({
     ...feedQuery,
     status: Type.Optional(Type.Enum([...DELIVERY_STATES])),
-    event: Type.Optional(Type.Enum([...EVENT_KINDS])),
+    event: Type.Optional(Type.Enum([...EVENT_KINDS, BATCH_KIND])),
   }),
 );
 export type ListLogs = Static<typeof ListLogs.schema>;

@@ -1,5 +1,6 @@
 import type { Egress } from "../egress/egress.ts";
 import type { EventPattern } from "../events/schema.ts";
+import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
 import { type Fault, forbidden, invalid, notFound } from "../lib/errors.ts";
@@ -7,6 +8,7 @@ import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Vault } from "../lib/vault.ts";
 import { publicAuthentication } from "./authentication.ts";
+import { RELEASE_JOB } from "./release.ts";
 import {
   type CreateWebhook,
   type ListWebhooks,
@@ -37,8 +39,9 @@ export function createWebhooks(deps: {
   egress: Pick<Egress, "check">;
   vault: Vault;
   clock: Clock;
+  runner: Pick<Runner, "place" | "committed">;
 }) {
-  const { store, egress, vault, clock } = deps;
+  const { store, egress, vault, clock, runner } = deps;
   const present = presenter(vault);
 
   async function inScope(caller: Caller, id: string): Promise<SubscriptionRow> {
@@ -52,6 +55,17 @@ export function createWebhooks(deps: {
     const row = await store.update(id, { ...patch, updated_at: clock.now() });
     if (!row) throw notFound("webhook", id);
     return present(row);
+  }
+
+  /** The same, and what waits is sent if the webhook is active by that. */
+  async function changeAndRelease(row: SubscriptionRow, patch: SubscriptionPatch): Promise<Webhook> {
+    const { id, workspace_id } = row;
+    const job = { tenant: workspace_id, key: id, ref: id, waits: true };
+    const placements = [runner.place(RELEASE_JOB, job)];
+    const changed = await store.update(id, { ...patch, updated_at: clock.now() }, placements[0]!.row);
+    if (!changed) throw notFound("webhook", id);
+    runner.committed(placements);
+    return present(changed);
   }
 
   function presentSecret(row: SubscriptionRow): WebhookSecret {
@@ -97,6 +111,10 @@ export function createWebhooks(deps: {
         conditions: null,
         filters: null,
         batch_settings: null,
+        ordered: body.ordered ?? false,
+        concurrency: null,
+        rate_limit_per_second: null,
+        failing_since: null,
         total_deliveries: 0,
         successful_deliveries: 0,
         failed_deliveries: 0,
@@ -120,9 +138,11 @@ export function createWebhooks(deps: {
 
     /** Replaces the fields given; null clears an optional one. */
     async update(caller: Caller, id: string, body: UpdateWebhook): Promise<Webhook> {
-      await inScope(caller, id);
+      const row = await inScope(caller, id);
       check(body);
-      return change(id, patchOf(vault, id, body));
+      const patch = patchOf(vault, id, body);
+      // Without an order nobody waits for a turn.
+      return patch.ordered === false ? changeAndRelease(row, patch) : change(id, patch);
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
@@ -154,17 +174,18 @@ export function createWebhooks(deps: {
       return presentSecret(row);
     },
 
-    /** Events go on being recorded for it, and nothing is sent. */
+    /** Events are kept for it, and nothing is sent. */
     async pause(caller: Caller, id: string): Promise<Webhook> {
       const row = await inScope(caller, id);
       if (row.status === "paused") return present(row); // the first reason stands
       return change(id, { status: "paused", status_reason: "paused by a key holder" });
     },
 
+    /** What was kept meanwhile is sent, oldest first. */
     async resume(caller: Caller, id: string): Promise<Webhook> {
       const row = await inScope(caller, id);
       if (row.status === "active") return present(row);
-      return change(id, { status: "active", status_reason: null });
+      return changeAndRelease(row, { status: "active", status_reason: null });
     },
   };
 }
@@ -183,6 +204,9 @@ function patchOf(vault: Vault, id: string, body: UpdateWebhook): SubscriptionPat
   if (body.conditions !== undefined) patch.conditions = body.conditions as JsonObject | null;
   if (body.filters !== undefined) patch.filters = body.filters;
   if (body.batch_settings !== undefined) patch.batch_settings = body.batch_settings;
+  if (body.ordered !== undefined) patch.ordered = body.ordered;
+  if (body.concurrency !== undefined) patch.concurrency = body.concurrency;
+  if (body.rate_limit_per_second !== undefined) patch.rate_limit_per_second = body.rate_limit_per_second;
   return patch;
 }
 
@@ -203,6 +227,10 @@ const presenter = (vault: Vault) => (row: SubscriptionRow) => {
     conditions: row.conditions,
     filters: row.filters,
     batch_settings: row.batch_settings,
+    ordered: row.ordered,
+    concurrency: row.concurrency,
+    rate_limit_per_second: row.rate_limit_per_second,
+    failing_since: isoOrNull(row.failing_since),
     created_at: iso(row.created_at),
     updated_at: isoOrNull(row.updated_at),
     last_delivery: isoOrNull(row.last_delivery_at),

@@ -4,10 +4,9 @@ import type { DeliveryRow, DeliveryState, EventRow } from "../events/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
 import type { Stretch, Window } from "../lib/feed.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { BatchSettings } from "./batch.ts";
 import type { Filters } from "./filters.ts";
 import type { RetryPolicy } from "./retry-schedule.ts";
-
-export type BatchSettings = { max_events: number; max_wait_seconds: number };
 
 /** Interface 2.5. The secrets, `authentication` and `headers` are sealed. */
 export type SubscriptionRow = {
@@ -29,10 +28,17 @@ export type SubscriptionRow = {
   conditions: JsonObject | null;
   filters: Filters | null;
   batch_settings: BatchSettings | null;
+  /** One at a time; one that fails holds the later ones. */
+  ordered: boolean;
+  /** Most attempts under way; null: learned. */
+  concurrency: number | null;
+  rate_limit_per_second: number | null;
   total_deliveries: number;
   successful_deliveries: number;
   failed_deliveries: number;
   last_delivery_at: number | null;
+  /** Its first failed attempt after the last good one. */
+  failing_since: number | null;
   created_at: number;
   updated_at: number | null;
 };
@@ -48,6 +54,7 @@ export type SubscriptionPatch = Partial<
     | "successful_deliveries"
     | "failed_deliveries"
     | "last_delivery_at"
+    | "failing_since"
     | "secret"
     | "previous_secret"
     | "previous_secret_until"
@@ -62,7 +69,8 @@ export type SubscriptionStore = {
     project_id: string,
     page: { limit: number; offset: number },
   ): Promise<{ items: SubscriptionRow[]; total: number }>;
-  update(id: string, patch: SubscriptionPatch): Promise<SubscriptionRow | undefined>;
+  /** `release` is put down if the patch makes it active, or gives up its order: it sends what waits. */
+  update(id: string, patch: SubscriptionPatch, release?: JobRow): Promise<SubscriptionRow | undefined>;
   /** The secret becomes the previous one, which signs until `previous_until`; one that was previous is forgotten. */
   rotate(
     id: string,
@@ -85,7 +93,13 @@ export type DeliveryTarget = Pick<
   | "authentication"
   | "headers"
   | "retry_policy"
->;
+> & {
+  /** 0 or 1. */
+  ordered: number;
+};
+
+/** Events, in the order they happened, for the body of a delivery. */
+export type Unwritten = { filters: Filters | null; events: EventRow[] };
 
 export type AttemptRow = {
   delivery_id: string;
@@ -111,6 +125,10 @@ export type AttemptResult = {
   ended_at: number | null;
   /** Pauses the subscription, for this reason. */
   pause: string | null;
+  /** The same when it is failing since then or longer. */
+  pause_if?: { failing_since: number; reason: string };
+  /** Of an ordered subscription: for the next in line, if this one leaves it. */
+  next?: JobRow;
   /** Raised with this result, if it is one to tell the owner of. */
   alert?: PreparedAlert;
 };
@@ -152,15 +170,38 @@ export type DeliveryStore = {
    * takes nothing back.
    */
   record(result: AttemptResult): Promise<boolean>;
-  /** Ends a delivery that was not attempted. */
+  /**
+   * Ends a delivery that was not attempted; "again" when it was to be paused and its subscription is active
+   * by now, and the job is due at `at` once more.
+   */
   settle(end: {
     lease: Lease;
     delivery_id: string;
+    subscription_id: string;
     state: "paused" | "cancelled";
     reason: string;
     at: number;
+    next: JobRow | null;
+  }): Promise<"settled" | "again" | "lost">;
+  /** What the bytes of a delivery are made of; undefined when nothing of it is kept any more. */
+  unwritten(delivery: DeliveryRow): Promise<Unwritten | undefined>;
+  /** Takes no more events into a batch. */
+  closeBatch(batch: { subscription_id: string; batch_id: string }): Promise<void>;
+  /** Keeps the bytes that every attempt sends. With `line` it waits its turn there and the job is over. */
+  write(written: {
+    lease: Lease;
+    delivery_id: string;
+    subscription_id: string;
+    body: string;
+    line: JobRow | null;
   }): Promise<boolean>;
-  /** A delivery of an event that is on record already. */
+  /** Sets a slice of what was paused on its way, with one of `jobs` for each; the last is for the line. */
+  release(slice: {
+    lease: Lease;
+    subscription_id: string;
+    jobs: JobRow[];
+  }): Promise<{ released: number; more: boolean }>;
+  /** A delivery of an event that is on record already; its subscription says whether it waits. */
   insert(delivery: DeliveryRow, job: JobRow): Promise<void>;
   event(id: string): Promise<EventRow | undefined>;
   attempts(delivery_id: string): Promise<AttemptRow[]>;

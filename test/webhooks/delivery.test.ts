@@ -322,6 +322,7 @@ describe("a crash", () => {
       version: "1",
       store: halted,
       alerts: before.alerts,
+      place: () => planned.placements[0]!,
     });
     const run = {
       lease: { id: row.id, attempt: row.attempt },

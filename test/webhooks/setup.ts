@@ -1,7 +1,7 @@
 import { createAlerts } from "../../src/alerts/service.ts";
 import { createEgress } from "../../src/egress/egress.ts";
-import { createEvents, type NewEvent } from "../../src/events/service.ts";
-import { createRunner } from "../../src/jobs/runner.ts";
+import { createEvents, DELIVERY_JOB, type NewEvent } from "../../src/events/service.ts";
+import { createRunner, type NewJob } from "../../src/jobs/runner.ts";
 import type { Caller } from "../../src/keys/schema.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -15,6 +15,7 @@ import { sqliteSubscriptions } from "../../src/storage/sqlite/subscriptions.ts";
 import { createDeliveries } from "../../src/webhooks/deliveries.ts";
 import { createDryRun } from "../../src/webhooks/dry-run.ts";
 import { deliveryAttempt } from "../../src/webhooks/jobs.ts";
+import { releaseDeliveries } from "../../src/webhooks/release.ts";
 import type { CreateWebhook } from "../../src/webhooks/schema.ts";
 import { createWebhooks } from "../../src/webhooks/service.ts";
 import { createTestSend } from "../../src/webhooks/test-send.ts";
@@ -89,12 +90,13 @@ export async function setup(
   });
   const store = sqliteDeliveries(storage);
   const sender = { egress, vault, clock, version: "1.2.3" };
-  const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock });
+  const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock, runner });
   const { inScope } = webhooks;
   const deliveries = createDeliveries({ store, inScope, runner, clock });
   const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
   const events = createEvents({ store: sqliteEvents(storage), runner });
+  const place = (job: NewJob) => runner.place(DELIVERY_JOB, job);
   const logged: string[] = [];
   const mail = createMail({
     smtp_url: options.smtp_url,
@@ -112,8 +114,9 @@ export async function setup(
     log: createLog({ level: "debug", format: "json", clock, write: (text) => logged.push(text) }),
   });
   await alerts.load();
-  const job = deliveryAttempt({ ...sender, store, alerts, random: () => 0 });
+  const job = deliveryAttempt({ ...sender, store, alerts, place, random: () => 0 });
   runner.register(job);
+  runner.register(releaseDeliveries({ store, runner }));
   const recovery = await runner.start();
 
   const subscribe = (more: Partial<CreateWebhook> & { url: string }, by = caller) =>
@@ -135,13 +138,14 @@ export async function setup(
     const planned = await events.plan(caller, [anEvent(more)], hop);
     insertOutbox(storage.reader, planned.outbox);
     runner.committed(planned.placements);
-    return planned.outbox[0]?.deliveries ?? [];
+    const { deliveries = [], waiting = [] } = planned.outbox[0] ?? {};
+    return [...deliveries, ...waiting.map(({ delivery }) => delivery)];
   }
 
   /** Waits, in real time, until nothing is under way. */
   async function idle() {
     do await settled();
-    while (runner.inFlight().deliveries > 0);
+    while (runner.inFlight().deliveries + runner.inFlight().timers > 0);
     await settled();
   }
 

@@ -3,10 +3,11 @@ import type { Connection } from "./connection.ts";
 import { countFiltered } from "./delivery-figures.ts";
 import { insertJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
+import { insertWaiting } from "./waiting.ts";
 
 /** Called by other features' operations, inside the commit of what the events tell of. */
 export function insertOutbox(db: Connection, outbox: Outbox[]): void {
-  for (const { event, deliveries, jobs } of outbox) {
+  for (const { event, deliveries, jobs, waiting } of outbox) {
     db.run(
       "INSERT INTO events (id, project_id, kind, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?, ?)",
       event.id,
@@ -18,6 +19,7 @@ export function insertOutbox(db: Connection, outbox: Outbox[]): void {
     );
     for (const delivery of deliveries) insertDelivery(db, delivery);
     for (const job of jobs) insertJob(db, job);
+    if (waiting) for (const each of waiting) insertWaiting(db, each);
   }
 }
 
@@ -45,7 +47,11 @@ export function insertDelivery(db: Connection, delivery: DeliveryRow): void {
   if (delivery.state === "filtered") countFiltered(db, delivery);
 }
 
-type SubscriberText = Omit<Subscriber, "events" | "retry_policy" | "conditions" | "filters"> & {
+type SubscriberText = Omit<
+  Subscriber,
+  "events" | "retry_policy" | "conditions" | "filters" | "batch_settings"
+> & {
+  batch_settings: string | null;
   events: string;
   retry_policy: string | null;
   conditions: string | null;
@@ -54,7 +60,8 @@ type SubscriberText = Omit<Subscriber, "events" | "retry_policy" | "conditions" 
 
 const parsed = <T>(text: string | null): T | null => (text === null ? null : JSON.parse(text));
 
-const SUBSCRIBERS = `SELECT id, events, status, status_reason, retry_policy, conditions, filters
+const SUBSCRIBERS = `SELECT id, events, status, status_reason, retry_policy, conditions, filters, batch_settings,
+    (status = 'paused' OR ordered OR batch_settings IS NOT NULL) AS waits
   FROM subscriptions WHERE project_id = ? ORDER BY id`;
 
 const subscriber = (row: SubscriberText): Subscriber => ({
@@ -63,6 +70,7 @@ const subscriber = (row: SubscriberText): Subscriber => ({
   retry_policy: parsed(row.retry_policy),
   conditions: parsed(row.conditions),
   filters: parsed(row.filters),
+  batch_settings: parsed(row.batch_settings),
 });
 
 export const sqliteEvents = ({ reader }: Pick<Storage, "reader">): EventStore => ({

@@ -1,6 +1,8 @@
 import { count, eq, sql } from "drizzle-orm";
+import type { JobRow } from "../../jobs/job.ts";
 import type { SubscriptionPatch, SubscriptionRow, SubscriptionStore } from "../../webhooks/store.ts";
 import type { Connection } from "./connection.ts";
+import { insertJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 import { subscriptions } from "./tables.ts";
 
@@ -15,14 +17,20 @@ export const subscriptionWrites = {
   },
   "subscriptions.update": (
     db: Connection,
-    { id, patch }: { id: string; patch: SubscriptionPatch },
-  ): SubscriptionRow | undefined =>
-    db.orm
+    { id, patch, release }: { id: string; patch: SubscriptionPatch; release?: JobRow },
+  ): SubscriptionRow | undefined => {
+    // A line begins and ends with the order: nobody stands at its head then.
+    const line = patch.ordered === undefined ? {} : { line_head: null };
+    const resumes = patch.status === "active" ? { failing_since: null } : {};
+    const row = db.orm
       .update(subscriptions)
-      .set(patch as Partial<Stored>)
+      .set({ ...patch, ...line, ...resumes } as Partial<Stored>)
       .where(eq(subscriptions.id, id))
       .returning()
-      .get() as SubscriptionRow | undefined,
+      .get() as SubscriptionRow | undefined;
+    if (row?.status === "active" && release) insertJob(db, release);
+    return row;
+  },
   "subscriptions.rotate": (
     db: Connection,
     { id, secret, previous_until, at }: { id: string; secret: string; previous_until: number; at: number },
@@ -63,7 +71,7 @@ export const sqliteSubscriptions = ({ reader, writer }: Storage): SubscriptionSt
     const total = reader.orm.select({ total: count() }).from(subscriptions).where(ours).get()?.total ?? 0;
     return { items, total };
   },
-  update: (id, patch) => writer.submit("subscriptions.update", { id, patch }),
+  update: (id, patch, release) => writer.submit("subscriptions.update", { id, patch, release }),
   rotate: (id, next) => writer.submit("subscriptions.rotate", { id, ...next }),
   remove: (id) => writer.submit("subscriptions.remove", id),
 });
