@@ -1,5 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { createAsk } from "./agents/ask.ts";
+import { createAttachments } from "./agents/attachments.ts";
+import { completeIdle } from "./agents/chores.ts";
 import { createConversations } from "./agents/conversations.ts";
 import { tellingEnds } from "./agents/ended.ts";
 import { createAgents } from "./agents/service.ts";
@@ -41,8 +43,10 @@ import { createServer } from "./server.ts";
 import type { FolderLock } from "./storage/folder.ts";
 import { sqliteAgents } from "./storage/sqlite/agents.ts";
 import { sqliteAlerts } from "./storage/sqlite/alerts.ts";
+import { sqliteAttachments } from "./storage/sqlite/attachments.ts";
 import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
 import { sqliteConnections } from "./storage/sqlite/connections.ts";
+import { sqliteConversationRecords } from "./storage/sqlite/conversation-records.ts";
 import { sqliteConversations } from "./storage/sqlite/conversations.ts";
 import { sqliteDeliveries } from "./storage/sqlite/deliveries.ts";
 import { sqliteEventRecords } from "./storage/sqlite/event-records.ts";
@@ -145,8 +149,12 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
 
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const conversationStore = sqliteConversations(storage);
+  const conversationRecords = sqliteConversationRecords(storage);
+  const attachments = createAttachments({ store: sqliteAttachments(storage), agents, egress, clock });
   const turns = createTurns({
     store: tellingEnds(conversationStore, waiters.ended),
+    records: conversationRecords,
+    attachments,
     steps: sqliteTurnSteps(storage),
     workflows,
     executions,
@@ -159,7 +167,15 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   });
   runner.register(turns.job);
   const ask = createAsk({ agents, turns, waiters, clock });
-  const conversations = createConversations({ store: conversationStore, agents, turns });
+  const conversations = createConversations({
+    store: conversationStore,
+    records: conversationRecords,
+    agents,
+    turns,
+    events,
+    runner,
+    clock,
+  });
 
   const hookStore = sqliteHooks(storage);
   const hookTokens = createHookTokens({
@@ -190,6 +206,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const chores: Chore[] = [
     forgetClaims({ store: sqliteIdempotency(storage), clock }),
     forgetFigures({ store: deliveryStore, clock }),
+    completeIdle({ conversations }),
   ];
   return {
     config,
@@ -214,6 +231,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     executionLists,
     waiters,
     agents,
+    attachments,
     conversations,
     turns,
     hookTokens,

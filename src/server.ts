@@ -1,5 +1,7 @@
 import { Elysia } from "elysia";
 import { approvalRoutes } from "./agents/approval-routes.ts";
+import { attachmentRoutes } from "./agents/attachment-routes.ts";
+import { conversationRoutes } from "./agents/conversation-routes.ts";
 import { agentRoutes } from "./agents/routes.ts";
 import { streamRoutes } from "./agents/stream-routes.ts";
 import type { Services } from "./app.ts";
@@ -34,6 +36,8 @@ export function createServer(
     .use(agentRoutes(services))
     .use(approvalRoutes(services))
     .use(streamRoutes(services))
+    .use(conversationRoutes(services))
+    .use(attachmentRoutes(services))
     .use(workflowRoutes(services))
     .use(executionRoutes(services))
     .use(connectionRoutes(services))

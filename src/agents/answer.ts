@@ -1,7 +1,8 @@
 import type { StreamPart } from "../http/part-log.ts";
 import { ModelError, type Usage } from "../models/model.ts";
-import type { AnswerPart, ConversationStore, TurnRow } from "./conversation-store.ts";
-import { messagesOf } from "./history.ts";
+import type { Attachments } from "./attachments.ts";
+import type { AnswerPart, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
+import { messagesOf, type Pictures, shownPictures } from "./history.ts";
 import { type Journal, TurnLost } from "./journal.ts";
 import { STOPPED } from "./live-turns.ts";
 import type { AgentTarget } from "./service.ts";
@@ -27,7 +28,12 @@ export type AnswerEnd = {
   asked: Asked[];
 };
 
-export type AnswerDeps = LoopDeps & { store: Pick<ConversationStore, "history"> };
+const MOST_PICTURES = 20;
+
+export type AnswerDeps = LoopDeps & {
+  store: Pick<ConversationStore, "history">;
+  attachments: Pick<Attachments, "forModel">;
+};
 
 export type AnswerRequest = {
   agent: AgentTarget;
@@ -55,12 +61,10 @@ export async function answer(
   const said = { parts, usage, asked, retryable: false };
   try {
     const history = await deps.store.history(turn, HISTORY);
+    const heard = history.filter((message) => message.turn_id !== turn.id || message.role === "user");
     const end = await runLoop(deps, {
       agent,
-      said: messagesOf(
-        agent.settings.system_prompt,
-        history.filter((message) => message.turn_id !== turn.id || message.role === "user"),
-      ),
+      said: messagesOf(agent.settings.system_prompt, heard, await picturesOf(deps, heard)),
       place: { turn, path: "", ancestors: [agent.id] },
       journal,
       message_id,
@@ -80,6 +84,15 @@ export async function answer(
     const stopped = { code: "INTERRUPTED", message: "The answer was interrupted." };
     return { ...failure, state: "interrupted", error: stopped, retryable: true };
   }
+}
+
+async function picturesOf({ attachments }: AnswerDeps, history: MessageRow[]): Promise<Pictures> {
+  const pictures = new Map<string, { media_type: string; data: string }>();
+  for (const id of shownPictures(history, MOST_PICTURES)) {
+    const picture = await attachments.forModel(id);
+    if (picture) pictures.set(id, picture);
+  }
+  return pictures;
 }
 
 function wordsOf(error: unknown): Pick<AnswerEnd, "error" | "retryable" | "cause"> {

@@ -3,6 +3,7 @@ import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { Usage } from "../models/model.ts";
+import type { Resolution } from "./conversation-schema.ts";
 
 export type ConversationRow = {
   id: string;
@@ -23,6 +24,13 @@ export type ConversationRow = {
   completed_at: number | null;
   /** What the user may well say next, after the newest answer. */
   suggested_replies: string[];
+  tags: string[];
+  /** Why it is completed: somebody closed it, or nobody said anything for `idle_ms`. */
+  ended_as: "resolved" | "idle" | null;
+  resolution: Resolution | null;
+  satisfaction_score: number | null;
+  idle_ms: number;
+  idle_at: number | null;
 };
 
 /**
@@ -35,14 +43,25 @@ export type AnswerPart =
   | { type: "tool_call"; id: string; name: string; args: Json; provider_data?: Json }
   | { type: "tool_result"; id: string; name: string; result: Json; is_error?: true };
 
+/** A picture of a message; its bytes are kept apart. `name`: as its sender called it. */
+export type ImagePart = {
+  type: "image";
+  attachment_id: string;
+  media_type: string;
+  size: number;
+  name: string | null;
+};
+
 /** `context`: what the sender of a message tells the model beside it. */
-export type MessagePart = AnswerPart | { type: "context"; facts: JsonObject };
+export type MessagePart = AnswerPart | ImagePart | { type: "context"; facts: JsonObject };
 
 export type MessageRow = {
   id: string;
   conversation_id: string;
   turn_id: string;
   role: "user" | "assistant";
+  /** The client's own name of it. */
+  client_id?: string | null;
   parts: MessagePart[];
   /** failed, interrupted and stopped: what had come until then; waiting: for approvals of calls in it. */
   state: "complete" | "failed" | "interrupted" | "stopped" | "waiting";
@@ -66,18 +85,23 @@ export type TurnRow = {
   created_at: number;
   started_at: number | null;
   ended_at: number | null;
+  /** The turn before it in its branch. */
+  parent_id: string | null;
+  /** The turn whose message it answers once more; null: one of its own. */
+  answers: string | null;
 };
+
+/**
+ * Where a conversation goes on, if not behind its newest message: `again` answers the message of a turn once
+ * more, `instead` says another message in its place. What stood there stays on record as another variant.
+ */
+export type Branch = { kind: "again" | "instead"; turn_id: string };
 
 export type ConversationStore = {
   /** By the client's id, within one agent and one owner. */
   byClientId(agent_id: string, owner: string, client_id: string): Promise<ConversationRow | undefined>;
   get(id: string): Promise<ConversationRow | undefined>;
-  /** Newest first. */
-  list(
-    agent_id: string,
-    page: { limit: number; offset: number },
-  ): Promise<{ items: ConversationRow[]; total: number }>;
-  /** Each message of the user with its answer, oldest first. */
+  /** Each message of the user with its answer, oldest first, of the chosen branch. */
   messages(conversation_id: string): Promise<MessageRow[]>;
   /** The same up to the message that `turn` answers, the newest `last`: later ones may wait already. */
   history(turn: Pick<TurnRow, "id" | "conversation_id">, last: number): Promise<MessageRow[]>;
@@ -91,8 +115,10 @@ export type ConversationStore = {
   begin(beginning: {
     conversation: ConversationRow;
     isNew: boolean;
-    message: MessageRow;
+    /** None where an earlier one is answered once more. */
+    message?: MessageRow;
     turn: TurnRow;
+    branch?: Branch;
     outbox: Outbox[];
     job?: JobRow;
     idempotency?: IdempotencyClaim & { status: number; response: string };

@@ -1,14 +1,26 @@
+import { withOutbox } from "../events/outbox.ts";
+import type { Events } from "../events/service.ts";
+import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
-import { iso, isoOrNull } from "../lib/clock.ts";
-import { notFound } from "../lib/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { conflict, invalidField, notFound } from "../lib/errors.ts";
 import { isUuid } from "../lib/ids.ts";
-import type { ConversationRow, ConversationStore, MessageRow } from "./conversation-store.ts";
-import { textOf } from "./events.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { ConversationChange, ConversationRecords, RecordedMessage } from "./conversation-records.ts";
+import type {
+  CloseConversation,
+  GiveFeedback,
+  ListConversations,
+  UpdateConversation,
+} from "./conversation-schema.ts";
+import type { ConversationRow, ConversationStore } from "./conversation-store.ts";
+import { conversationCompleted } from "./events.ts";
 import type { LiveTurn } from "./live-turns.ts";
-import type { Paging } from "./schema.ts";
+import { present, presentMessage } from "./present.ts";
 import type { Agents, AgentTarget } from "./service.ts";
 import type { StopQuery } from "./stream-protocol.ts";
 import type { Turns } from "./turns.ts";
+import { variantsOf } from "./variants.ts";
 
 export type Conversations = ReturnType<typeof createConversations>;
 
@@ -17,12 +29,18 @@ type StreamOf = { id: string; ended: boolean };
 
 type Deps = {
   store: ConversationStore;
+  records: ConversationRecords;
   agents: Pick<Agents, "inScope" | "publicTarget">;
   turns: Pick<Turns, "running" | "live" | "halt" | "pendingApprovals">;
+  events: Events;
+  runner: Runner;
+  clock: Clock;
 };
 
-/** What was said, and what is being said. */
-export function createConversations({ store, agents, turns }: Deps) {
+/** What was said, what is being said, and what becomes of it. */
+export function createConversations(deps: Deps) {
+  const { store, records, agents, turns, clock } = deps;
+
   /** By its own id or by the client's. */
   async function find(
     agent: AgentTarget,
@@ -44,6 +62,45 @@ export function createConversations({ store, agents, turns }: Deps) {
   /** The answer under way; with `ended` also one that has just ended. Undefined: there is none to read. */
   const streamOf = (found: ConversationRow | undefined, ended: boolean): LiveTurn | undefined =>
     found && (ended ? turns.live(found.id) : turns.running(found.id));
+
+  async function whole(row: ConversationRow) {
+    const { messages, turns: links } = await records.everything(row.id);
+    const variants = variantsOf(messages, links);
+    const chosen = messages.filter(({ active }) => active);
+    return {
+      ...present(row),
+      pending_approvals: await turns.pendingApprovals(row.id),
+      messages: chosen.map((message) => presentMessage(message, variants.get(message.id))),
+    };
+  }
+
+  async function messageIn(conversation_id: string, id: string): Promise<RecordedMessage> {
+    const message = await records.message(conversation_id, id);
+    if (!message) throw notFound("message", id);
+    return message;
+  }
+
+  async function complete(
+    row: ConversationRow,
+    ended_as: "resolved" | "idle",
+    change: ConversationChange,
+  ): Promise<ConversationRow | undefined> {
+    const completed_at = clock.now();
+    const { messages } = await records.everything(row.id);
+    const told = conversationCompleted({ ...row, ...change, ended_as, completed_at }, messages);
+    let completed: ConversationRow | undefined;
+    await withOutbox(deps, row, [told], 0, async (outbox) => {
+      const unlessBusy = ended_as === "idle";
+      completed = await records.complete({ id: row.id, ended_as, completed_at, change, unlessBusy, outbox });
+      return completed !== undefined;
+    });
+    return completed;
+  }
+
+  async function remove({ id }: ConversationRow): Promise<void> {
+    await turns.halt(id);
+    await records.remove(id);
+  }
 
   return {
     /** The answer under way in a conversation, for another reader; no such conversation has none. */
@@ -69,46 +126,106 @@ export function createConversations({ store, agents, turns }: Deps) {
     },
 
     /** An agent's conversations, newest first. */
-    async list(caller: Caller, agent_id: string, page: Paging) {
+    async list(caller: Caller, agent_id: string, query: ListConversations) {
       await agents.inScope(caller, agent_id);
-      const { items, total } = await store.list(agent_id, page);
-      return { items: items.map(present), total, ...page };
+      const { items, total } = await records.list(agent_id, query);
+      return { items: items.map(present), total, limit: query.limit, offset: query.offset };
     },
 
-    /** One with its messages, oldest first; found by its own id or by the client's. */
-    async get(caller: Caller, agent_id: string, id: string) {
-      const found = await inScope(caller, agent_id, id);
-      return {
-        ...present(found),
-        pending_approvals: await turns.pendingApprovals(found.id),
-        messages: (await store.messages(found.id)).map(presentMessage),
-      };
+    /** One with the messages of its chosen branch, oldest first; found by its own id or by the client's. */
+    get: async (caller: Caller, agent_id: string, id: string) => whole(await inScope(caller, agent_id, id)),
+
+    async update(caller: Caller, agent_id: string, id: string, body: UpdateConversation) {
+      const row = await inScope(caller, agent_id, id);
+      const updated = await records.update(row.id, changeOf(body));
+      if (!updated) throw notFound("conversation", id);
+      return present(updated);
+    },
+
+    /** Completes it, once; what is said in it later opens it again. */
+    async close(caller: Caller, agent_id: string, id: string, body: CloseConversation) {
+      const row = await inScope(caller, agent_id, id);
+      const completed = await complete(row, "resolved", changeOf(body));
+      if (!completed) throw conflict("This conversation has been completed already.");
+      return present(completed);
+    },
+
+    /** With its messages and their attachments; an answer under way is stopped. */
+    remove: async (caller: Caller, agent_id: string, id: string) =>
+      remove(await inScope(caller, agent_id, id)),
+
+    /** The messages that stand in one place: answers to the same message, or ways the user put it. */
+    async variants(caller: Caller, agent_id: string, id: string, message_id: string) {
+      const row = await inScope(caller, agent_id, id);
+      const { id: own } = await messageIn(row.id, message_id);
+      const { messages, turns: links } = await records.everything(row.id);
+      const variants = variantsOf(messages, links).get(own) ?? [];
+      return messages
+        .filter((message) => variants.includes(message.id))
+        .map((message) => ({ ...presentMessage(message, variants), chosen: message.active }));
+    },
+
+    /** The conversation goes on from this message: what the model and the reader see from now on. */
+    async choose(caller: Caller, agent_id: string, id: string, message_id: string) {
+      const row = await inScope(caller, agent_id, id);
+      const { turn_id } = await messageIn(row.id, message_id);
+      if (turns.running(row.id)) throw conflict("This conversation is being answered; wait, or stop it.");
+      await records.choose(row.id, turn_id);
+      return whole((await store.get(row.id)) ?? row);
+    },
+
+    async giveFeedback(
+      caller: Caller,
+      agent_id: string,
+      id: string,
+      message_id: string,
+      { rating, comment = null }: GiveFeedback,
+    ) {
+      const row = await inScope(caller, agent_id, id);
+      const message = await messageIn(row.id, message_id);
+      if (message.role !== "assistant")
+        throw invalidField("message_id", "an answer", "a message of the user");
+      const feedback = rating && { rating, comment, given_at: clock.now() };
+      const updated = await records.setFeedback(message.id, feedback);
+      if (!updated) throw notFound("message", message_id);
+      return presentMessage(updated);
+    },
+
+    /** Completes those in which nothing was said for as long as their agents give; how many of `most`. */
+    async completeIdle(most: number): Promise<{ found: number; completed: number }> {
+      const idle = await records.idle(clock.now(), most);
+      let completed = 0;
+      for (const row of idle) if (await complete(row, "idle", {})) completed++;
+      return { found: idle.length, completed };
+    },
+
+    /** For the command line: of every agent and project. */
+    admin: {
+      async list(agent_id: string, query: ListConversations) {
+        return (await records.list(agent_id, query)).items.map(present);
+      },
+      get: async (id: string) => whole(await byId(id)),
+      async close(id: string, body: CloseConversation) {
+        const completed = await complete(await byId(id), "resolved", changeOf(body));
+        if (!completed) throw conflict("This conversation has been completed already.");
+        return present(completed);
+      },
+      remove: async (id: string) => remove(await byId(id)),
     },
   };
+
+  async function byId(id: string): Promise<ConversationRow> {
+    const row = isUuid(id) ? await store.get(id) : undefined;
+    if (!row) throw notFound("conversation", id);
+    return row;
+  }
 }
 
-const present = (row: ConversationRow) => ({
-  id: row.id,
-  agent_id: row.agent_id,
-  client_id: row.client_id,
-  user_id: row.user_id,
-  title: row.title,
-  status: row.status,
-  metadata: row.metadata,
-  message_count: row.message_count,
-  started_at: iso(row.started_at),
-  updated_at: iso(row.updated_at),
-  completed_at: isoOrNull(row.completed_at),
-  suggested_replies: row.suggested_replies,
-});
-
-const presentMessage = (row: MessageRow) => ({
-  id: row.id,
-  role: row.role,
-  content: textOf(row),
-  parts: row.parts,
-  status: row.state,
-  usage: row.usage,
-  execution_id: row.turn_id,
-  created_at: iso(row.created_at),
-});
+function changeOf(body: UpdateConversation): ConversationChange {
+  const { tags, metadata, ...rest } = body;
+  return {
+    ...rest,
+    ...(tags === undefined ? {} : { tags: [...new Set(tags ?? [])] }),
+    ...(metadata === undefined ? {} : { metadata: (metadata ?? {}) as JsonObject }),
+  };
+}

@@ -1,4 +1,4 @@
-import type { ModelMessage } from "../models/model.ts";
+import type { ContentPart, ModelMessage } from "../models/model.ts";
 import type { AnswerPart, MessageRow } from "./conversation-store.ts";
 import { textOf } from "./events.ts";
 
@@ -6,7 +6,11 @@ import { textOf } from "./events.ts";
  * What the model is told of a conversation. Roles alternate and the user begins, as many models' templates
  * demand: messages whose answer failed are joined with the one after them.
  */
-export function messagesOf(system_prompt: string | null, history: MessageRow[]): ModelMessage[] {
+export function messagesOf(
+  system_prompt: string | null,
+  history: MessageRow[],
+  pictures: Pictures = new Map(),
+): ModelMessage[] {
   const said: ModelMessage[] = [];
   for (const message of history) {
     if (!COUNTS.has(message.state)) continue;
@@ -14,10 +18,10 @@ export function messagesOf(system_prompt: string | null, history: MessageRow[]):
       if (said.length > 0) said.push(...answerMessages(message.parts as AnswerPart[]));
       continue;
     }
-    const content = toldOf(message);
+    const content = toldOf(message, pictures);
     const last = said.at(-1);
-    if (content === "") continue;
-    if (last?.role === "user" && typeof last.content === "string") last.content += `\n\n${content}`;
+    if (content.length === 0) continue;
+    if (last?.role === "user") last.content = joined(last.content, content);
     else said.push({ role: "user", content });
   }
   return system_prompt ? [{ role: "system", content: system_prompt }, ...said] : said;
@@ -26,10 +30,37 @@ export function messagesOf(system_prompt: string | null, history: MessageRow[]):
 /** What was stopped was read until then, and is what the next message answers. */
 const COUNTS: ReadonlySet<MessageRow["state"]> = new Set(["complete", "stopped", "waiting"]);
 
-function toldOf(message: MessageRow): string {
+/** Pictures of a conversation as a model takes them, by the attachment's id. */
+export type Pictures = ReadonlyMap<string, { media_type: string; data: string }>;
+
+/** The pictures that the model is shown, the newest; for the others it is told that there was one. */
+export function shownPictures(history: MessageRow[], most: number): string[] {
+  const ids = history.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === "image" ? [part.attachment_id] : [])),
+  );
+  return [...new Set(ids.reverse())].slice(0, most);
+}
+
+function toldOf(message: MessageRow, pictures: Pictures): string | ContentPart[] {
   const context = message.parts.find((part) => part.type === "context");
   const text = textOf(message);
-  return context ? `${text}\n\nContext:\n${JSON.stringify(context.facts)}` : text;
+  const words = context ? `${text}\n\nContext:\n${JSON.stringify(context.facts)}` : text;
+  const images = message.parts.filter((part) => part.type === "image");
+  if (images.length === 0) return words;
+  return [
+    ...(words === "" ? [] : [{ type: "text" as const, text: words }]),
+    ...images.map(({ attachment_id }): ContentPart => {
+      const picture = pictures.get(attachment_id);
+      return picture ? { type: "image", ...picture } : { type: "text", text: "[A picture was here.]" };
+    }),
+  ];
+}
+
+function joined(a: ModelMessage["content"], b: ModelMessage["content"]): ModelMessage["content"] {
+  if (typeof a === "string" && typeof b === "string") return `${a}\n\n${b}`;
+  const parts = (content: ModelMessage["content"]): ContentPart[] =>
+    typeof content === "string" ? [{ type: "text", text: content }] : content;
+  return [...parts(a), ...parts(b)];
 }
 
 const UNANSWERED = "This call has not run: it waits for somebody's approval.";

@@ -3,7 +3,14 @@ import type { PartLog } from "../http/part-log.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** A turn under way or just ended: what readers follow, and which conversation it belongs to. */
-export type LiveTurn = { turn_id: string; conversation_id: string; message_id: string; log: PartLog };
+export type LiveTurn = {
+  turn_id: string;
+  conversation_id: string;
+  message_id: string;
+  log: PartLog;
+  /** Begun by an earlier request of the same Idempotency-Key. */
+  replayed?: boolean;
+};
 
 type Running = { turn: LiveTurn; controller: AbortController; begin: () => void };
 
@@ -76,6 +83,11 @@ export class LiveTurns {
   /** The newest turn of a conversation, while it runs or waits. */
   running(conversation_id: string): LiveTurn | undefined {
     return this.#lines.get(conversation_id)?.at(-1)?.turn;
+  }
+
+  /** A turn that runs or waits. */
+  turn(id: string): LiveTurn | undefined {
+    return this.#running.get(id)?.turn;
   }
 
   /** How many turns of a conversation run or wait. */

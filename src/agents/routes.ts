@@ -2,14 +2,13 @@ import { Elysia } from "elysia";
 import { created, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import type { Conversations } from "./conversations.ts";
-import { CreateAgent, InWorkspace, ListAgents, Paging, UpdateAgent } from "./schema.ts";
+import { CreateAgent, InWorkspace, ListAgents, UpdateAgent } from "./schema.ts";
 import type { Agents } from "./service.ts";
 
 const tags = ["agents"];
 
-/** Interface 4.1, and what was said. */
-export const agentRoutes = ({ agents, conversations }: { agents: Agents; conversations: Conversations }) =>
+/** Interface 4.1. */
+export const agentRoutes = ({ agents }: { agents: Agents }) =>
   new Elysia({ name: "agents.routes", prefix: "/agents" })
     .use(policies)
     .get("/anonymous/:id", ({ params }) => agents.publicInfo(params.id), {
@@ -51,15 +50,4 @@ export const agentRoutes = ({ agents, conversations }: { agents: Agents; convers
         policy: "key",
         detail: { summary: "Delete an agent", tags },
       },
-    )
-    .get(
-      "/:id/conversations",
-      async ({ caller, params, query, request, set }) =>
-        page(set, request, await conversations.list(caller, params.id, query)),
-      { policy: "key", query: Paging, detail: { summary: "List an agent's conversations", tags } },
-    )
-    .get(
-      "/:id/conversations/:conversation_id",
-      ({ caller, params }) => conversations.get(caller, params.id, params.conversation_id),
-      { policy: "key", detail: { summary: "Read a conversation with its messages", tags } },
     );

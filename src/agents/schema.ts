@@ -87,6 +87,13 @@ const fields = {
   suggest_replies: Type.Optional(Type.Boolean()),
   agent_metadata: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
   recursion_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  conversation_idle_hours: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 8_760,
+      description: "A conversation completes when nothing was said in it for so long; 24.",
+    }),
+  ),
   attachment_config: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
 };
 const name = Type.String({ minLength: 1, maxLength: 200 });
@@ -149,6 +156,7 @@ export const DEFAULT_SETTINGS = {
   suggest_replies: false,
   agent_metadata: {} as Record<string, unknown>,
   recursion_limit: 25,
+  conversation_idle_hours: 24,
   attachment_config: null as Record<string, unknown> | null,
 };
 export type AgentSettings = typeof DEFAULT_SETTINGS;

@@ -1,8 +1,32 @@
 import { describe, type Fault, invalid, invalidField } from "../lib/errors.ts";
 import { isObject } from "../lib/json.ts";
+import { isAttachment, MOST_IMAGES, readImage, type SentImage } from "./sent-images.ts";
 
-/** What counts of a stream request (interface 2.3): who threads, and the last message. */
-export type StreamRequest = { client_id: string | undefined; text: string };
+/**
+ * What counts of a stream request (interface 2.3): who threads, the last message, and where in the
+ * conversation it stands.
+ */
+export type StreamRequest = {
+  client_id: string | undefined;
+  /** Whose words these are, where the client says so. */
+  user_id: string | null;
+  text: string;
+  images: SentImage[];
+  /** The client's own name of the message. */
+  message_id: string | null;
+  place: Place;
+};
+
+/**
+ * `next`: behind all that was said. `again`: the answer named, or the newest, once more. `instead`: in the
+ * place of the message named. `repeated`: `again` if the conversation has just this many messages of the
+ * user and the last of them says the same; so clients before AI SDK 5 ask for an answer once more.
+ */
+export type Place =
+  | { type: "next" }
+  | { type: "again"; message_id: string | null }
+  | { type: "instead"; message_id: string }
+  | { type: "repeated"; count: number };
 
 const LONGEST_ID = 200;
 /** What may thread messages, in words. */
@@ -13,17 +37,23 @@ export const isClientId = (value: unknown): value is string =>
 const LONGEST_TEXT = 200_000;
 
 /**
- * Reads the body of any chat client: `content` as text or as parts, `parts` of its own, `threadId` for a
- * missing `id`. What clients send besides is theirs and ignored. Throws `invalid_input`.
+ * Reads the body of any chat client: `content` as text or as parts, `parts` of its own, pictures in all of
+ * them or beside the message, `threadId` for a missing `id`. What clients send besides is theirs and
+ * ignored. Throws `invalid_input`.
  */
 export function readStreamBody(body: unknown): StreamRequest {
   if (!isObject(body)) throw invalidField("", "an object", describe(body));
   const client_id = body["id"] ?? body["threadId"] ?? undefined;
+  const user_id = body["user_id"] ?? null;
+  const { messages } = body;
   const faults: Fault[] = [];
-  if (client_id !== undefined && !isClientId(client_id)) {
-    faults.push({ field: "id", expected: CLIENT_ID, received: describe(client_id) });
+  for (const [field, id] of [
+    ["id", client_id],
+    ["user_id", user_id],
+  ] as const) {
+    if (id === undefined || id === null || isClientId(id)) continue;
+    faults.push({ field, expected: CLIENT_ID, received: describe(id) });
   }
-  const messages = body["messages"];
   if (!Array.isArray(messages) || messages.length === 0) {
     faults.push({
       field: "messages",
@@ -32,55 +62,74 @@ export function readStreamBody(body: unknown): StreamRequest {
     });
   }
   if (faults.length > 0) throw invalid(faults);
-  const index = (messages as unknown[]).length - 1;
+  const list = messages as unknown[];
+  const index = list.length - 1;
+  const last = list[index];
   return {
     client_id: client_id as string | undefined,
-    text: readMessage((messages as unknown[])[index], `messages.${index}`),
+    user_id: user_id as string | null,
+    ...readMessage(last, `messages.${index}`),
+    message_id: isObject(last) && isClientId(last["id"]) ? last["id"] : null,
+    place: placeOf(body, list),
   };
 }
 
-function readMessage(message: unknown, at: string): string {
+function placeOf(body: Record<string, unknown>, messages: unknown[]): Place {
+  const message_id = isClientId(body["messageId"]) ? body["messageId"] : null;
+  if (body["trigger"] === "regenerate-message") return { type: "again", message_id };
+  if (message_id !== null) return { type: "instead", message_id };
+  if (body["trigger"] !== undefined) return { type: "next" };
+  const count = messages.filter((message) => isObject(message) && message["role"] === "user").length;
+  // With one message alone only those of a chat client count, which have their words twice: whoever sends
+  // nothing but the newest message may well say the same again.
+  const last = messages.at(-1) as Record<string, unknown>;
+  const isWhole = count > 1 || (typeof last["content"] === "string" && Array.isArray(last["parts"]));
+  return isWhole ? { type: "repeated", count } : { type: "next" };
+}
+
+function readMessage(message: unknown, at: string): { text: string; images: SentImage[] } {
   if (!isObject(message)) throw invalidField(at, "a message", describe(message));
   if (message["role"] !== "user") throw invalidField(`${at}.role`, "user", describeRole(message["role"]));
-  const attachments = message["experimental_attachments"];
-  if (Array.isArray(attachments) && attachments.length > 0)
-    refuseAttachment(`${at}.experimental_attachments`);
-  const { content, parts } = message;
-  const text =
-    typeof content === "string" && content !== ""
-      ? content
-      : Array.isArray(parts)
-        ? textOf(parts, `${at}.parts`)
-        : Array.isArray(content)
-          ? textOf(content, `${at}.content`)
-          : (content ?? "");
-  if (typeof text !== "string")
+  const { content, parts, experimental_attachments: beside } = message;
+  const read: { text: string | undefined; images: SentImage[] } = { text: undefined, images: [] };
+  if (typeof content === "string" && content !== "") read.text = content;
+  if (Array.isArray(parts)) readParts(parts, `${at}.parts`, read);
+  else if (Array.isArray(content)) readParts(content, `${at}.content`, read);
+  else if (content !== undefined && content !== null && typeof content !== "string")
     throw invalidField(`${at}.content`, "text or an array of parts", describe(content));
-  if (text.trim() === "") throw invalidField(`${at}.content`, "text", "nothing");
+  // AI SDK 4 has a picture in its attachments and, in some versions, in the parts as well.
+  if (Array.isArray(beside) && read.images.length === 0) {
+    read.images = beside.map((each, index) => {
+      const field = `${at}.experimental_attachments.${index}`;
+      if (!isObject(each)) throw invalidField(field, "an attachment", describe(each));
+      return readImage(each, field);
+    });
+  }
+  const { text = "", images } = read;
+  if (text.trim() === "" && images.length === 0) throw invalidField(`${at}.content`, "text", "nothing");
   if (text.length > LONGEST_TEXT)
     throw invalidField(`${at}.content`, `at most ${LONGEST_TEXT} characters`, "more");
-  return text;
+  if (images.length > MOST_IMAGES)
+    throw invalidField(`${at}.content`, `at most ${MOST_IMAGES} pictures`, `${images.length}`);
+  return { text, images };
 }
 
 const describeRole = (role: unknown): string =>
   typeof role === "string" && ["assistant", "system", "tool", "data"].includes(role) ? role : describe(role);
 
-function textOf(parts: unknown[], at: string): string {
+/** Words of the parts count only where the message has none beside them. */
+function readParts(
+  parts: unknown[],
+  at: string,
+  read: { text: string | undefined; images: SentImage[] },
+): void {
   const texts: string[] = [];
   for (const [index, part] of parts.entries()) {
-    if (!isObject(part)) throw invalidField(`${at}.${index}`, "a part", describe(part));
-    if (part["type"] === "text" && typeof part["text"] === "string") texts.push(part["text"]);
-    else if (["image", "image_url", "file"].includes(String(part["type"])))
-      refuseAttachment(`${at}.${index}`);
+    const field = `${at}.${index}`;
+    if (!isObject(part)) throw invalidField(field, "a part", describe(part));
+    if (["text", "input_text"].includes(String(part["type"])) && typeof part["text"] === "string")
+      texts.push(part["text"]);
+    else if (isAttachment(part)) read.images.push(readImage(part, field));
   }
-  return texts.join("\n");
-}
-
-function refuseAttachment(field: string): never {
-  throw invalidField(
-    field,
-    "no attachment",
-    "an attachment",
-    "This version of Errand takes text alone, no attachments.",
-  );
+  read.text ??= texts.join("\n");
 }

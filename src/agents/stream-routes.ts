@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
-import { hopOf } from "../hooks/idempotency.ts";
+import { startContext } from "../hooks/idempotency.ts";
 import { contextOf } from "../http/context.ts";
 import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { policies } from "../http/policy.ts";
@@ -19,6 +19,8 @@ import {
 import type { Turns } from "./turns.ts";
 
 const tags = ["agents"];
+/** Ten pictures of five megabytes, in base64. */
+const LARGEST_BODY = 72 * 1024 * 1024;
 
 // Open: chat clients send much that is theirs alone. What counts is read by `readStreamBody`.
 const StreamBody = json(
@@ -40,7 +42,11 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
         streamed(
           request,
           protocolOf(request, query, body),
-          await turns.talkAnonymously(params.id, readStreamBody(body), asked(request)),
+          await turns.talkAnonymously(
+            params.id,
+            readStreamBody(body),
+            asked(request, `anonymous/${params.id}`),
+          ),
         ),
       {
         policy: "anonymous",
@@ -92,13 +98,17 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
         streamed(
           request,
           protocolOf(request, query, body),
-          await turns.talk(caller, params.id, readStreamBody(body), asked(request)),
+          await turns.talk(caller, params.id, readStreamBody(body), asked(request, params.id)),
         ),
       {
         policy: "key",
         query: StreamQuery,
         body: StreamBody,
-        detail: { summary: "Talk to an agent; the reply is streamed", tags },
+        detail: {
+          summary: "Talk to an agent; the reply is streamed",
+          tags,
+          "x-max-body": LARGEST_BODY,
+        } as object,
       },
     )
     .get(
@@ -139,14 +149,17 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       },
     );
 
-const asked = (request: Request) => ({
+const asked = (request: Request, target_id: string) => ({
+  ...startContext(request, target_id),
   request_id: contextOf(request).request_id,
   tellContext: request.headers.get("x-enable-request-context") === "true",
-  hop: hopOf(request.headers),
 });
 
 function streamed(request: Request, protocol: StreamProtocol, turn: LiveTurn | undefined): Response {
   if (!turn) return new Response(null, { status: 204 });
   contextOf(request).keepOpen();
-  return streamResponse(turn.log, protocol, { "x-conversation-id": turn.conversation_id });
+  return streamResponse(turn.log, protocol, {
+    "x-conversation-id": turn.conversation_id,
+    ...(turn.replayed ? { "idempotent-replay": "true" } : {}),
+  });
 }

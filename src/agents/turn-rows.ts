@@ -1,7 +1,7 @@
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerEnd } from "./answer.ts";
-import type { ConversationRow, MessageRow, TurnRow } from "./conversation-store.ts";
+import type { ConversationRow, ImagePart, MessageRow, TurnRow } from "./conversation-store.ts";
 import type { AgentTarget } from "./service.ts";
 
 /** Who speaks to whom, and in which conversation: the client's id threads; without one, a new conversation. */
@@ -32,8 +32,18 @@ export function newConversation(opening: Opening, now: number): ConversationRow 
     updated_at: now,
     completed_at: null,
     suggested_replies: [],
+    tags: [],
+    ended_as: null,
+    resolution: null,
+    satisfaction_score: null,
+    idle_ms: idleMsOf(agent),
+    idle_at: null,
   };
 }
+
+const HOUR_MS = 3_600_000;
+/** How long nothing may be said in a conversation until it is completed. */
+export const idleMsOf = ({ settings }: AgentTarget): number => settings.conversation_idle_hours * HOUR_MS;
 
 /** A stream is answered at once, a webhook's turn when its job comes to it. */
 export function newTurn(
@@ -54,18 +64,28 @@ export function newTurn(
     created_at: now,
     started_at: source === "stream" ? now : null,
     ended_at: null,
+    parent_id: null, // both are decided where it is stored
+    answers: null,
   };
 }
 
+/** What somebody says to an agent; `client_id`: the client's own name of it. */
+export type Said = { text: string; facts?: JsonObject; client_id?: string | null };
+
 export const userMessage = (
   turn: TurnRow,
-  { text, facts }: { text: string; facts?: JsonObject },
+  { text, images = [], facts, client_id = null }: Said & { images?: ImagePart[] },
 ): MessageRow => ({
   id: newId(),
   conversation_id: turn.conversation_id,
   turn_id: turn.id,
   role: "user",
-  parts: [{ type: "text", text }, ...(facts ? [{ type: "context" as const, facts }] : [])],
+  client_id,
+  parts: [
+    ...(text ? [{ type: "text" as const, text }] : []),
+    ...images,
+    ...(facts ? [{ type: "context" as const, facts }] : []),
+  ],
   state: "complete",
   usage: null,
   created_at: turn.created_at,

@@ -2,6 +2,7 @@ import { withOutbox, withPlacements } from "../events/outbox.ts";
 import type { Events } from "../events/service.ts";
 import type { StartAnswer } from "../executions/service.ts";
 import type { EnqueueRequest } from "../hooks/service.ts";
+import type { IdempotencyClaim } from "../hooks/store.ts";
 import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
@@ -11,22 +12,32 @@ import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type AnswerDeps, answer } from "./answer.ts";
 import { createApprovals } from "./approvals.ts";
+import type { Attachments } from "./attachments.ts";
+import { branchOf } from "./branch.ts";
+import type { ConversationRecords } from "./conversation-records.ts";
 import type { AnswerPart, ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
 import { Journal } from "./journal.ts";
 import { type LiveTurn, LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
+import { recordedLog } from "./recorded-log.ts";
+import type { SentImage } from "./sent-images.ts";
 import type { Agents, AgentTarget } from "./service.ts";
 import type { StepStore } from "./step-store.ts";
-import { CLIENT_ID, isClientId, type StreamRequest } from "./stream-body.ts";
+import { CLIENT_ID, isClientId, type Place, type StreamRequest } from "./stream-body.ts";
 import { tellEnd } from "./tell-end.ts";
 import { TURN_JOB, turnJob } from "./turn-job.ts";
-import { newConversation, newTurn, type Opening, userMessage } from "./turn-rows.ts";
+import { idleMsOf, newConversation, newTurn, type Opening, type Said, userMessage } from "./turn-rows.ts";
 
 export type Turns = ReturnType<typeof createTurns>;
 
 /** Of the request that a stream answers; `tellContext`: its first line says more (x-enable-request-context). */
-export type StreamContext = { request_id: string; tellContext: boolean; hop: number };
+export type StreamContext = {
+  request_id: string;
+  tellContext: boolean;
+  hop: number;
+  idempotency?: IdempotencyClaim;
+};
 
 const USUAL_TURN_MS = 5_000;
 /** Streams of one conversation, the one under way included; they are answered one after the other. */
@@ -35,12 +46,17 @@ const MOST_WAITING = 5;
 type Deps = AnswerDeps & {
   store: ConversationStore;
   steps: StepStore;
+  records: ConversationRecords;
+  attachments: Attachments;
   agents: Pick<Agents, "inScope" | "publicTarget" | "target">;
   events: Events;
   runner: Runner;
   clock: Clock;
   report(message: string, fields: Record<string, unknown>): void;
 };
+
+/** A message on its way in: its pictures not yet on record, its place in the conversation not yet found. */
+type Spoken = Said & { images: SentImage[]; place?: Place; source: TurnRow["source"]; hop: number };
 
 type Begun = { conversation: ConversationRow; turn: TurnRow };
 type BeginOutcome = Awaited<ReturnType<ConversationStore["begin"]>>;
@@ -56,7 +72,7 @@ type BeginOutcome = Awaited<ReturnType<ConversationStore["begin"]>>;
  * A turn is a run of its own: responses read its log, and a reader that goes away ends nothing.
  */
 export function createTurns(deps: Deps) {
-  const { store, steps, agents, models, runner, clock } = deps;
+  const { store, steps, agents, attachments, models, runner, clock } = deps;
   const live = new LiveTurns(clock);
   const { answerApprovals, answerApproval, pendingApprovals } = createApprovals({ ...deps, live });
 
@@ -71,41 +87,66 @@ export function createTurns(deps: Deps) {
 
   async function begin(
     opening: Opening,
-    message: { text: string; facts?: JsonObject; source: TurnRow["source"]; hop: number },
+    message: Spoken,
     store: (beginning: Parameters<ConversationStore["begin"]>[0]) => Promise<boolean>,
   ): Promise<Begun | undefined> {
     const known = await find(opening);
     if (known && message.source === "stream" && live.count(known.id) >= MOST_WAITING) {
       throw conflict("Messages of this conversation wait for their answers already; wait, or stop them.");
     }
-    const now = clock.now();
-    const conversation = known ?? newConversation(opening, now);
-    const turn = newTurn(conversation, { ...message, now });
-    const said = userMessage(turn, message);
     const isNew = known === undefined;
-    const told = [...(isNew ? [conversationStarted(conversation)] : []), messageEvent(conversation, said)];
-    const stored = await withOutbox(deps, conversation, told, turn.hop, (outbox) =>
-      store({ conversation, isNew, message: said, turn, outbox }),
-    );
-    return stored ? { conversation, turn } : undefined;
+    const now = clock.now();
+    const conversation = known
+      ? { ...known, idle_ms: idleMsOf(opening.agent) }
+      : newConversation(opening, now);
+    const branch =
+      known && message.place && (await branchOf(deps.records, known, message.place, message.text));
+    const turn = newTurn(conversation, { ...message, now });
+    let stored = false;
+    try {
+      const images = message.images.length > 0 ? await attachments.take(conversation.id, message.images) : [];
+      const said = branch?.kind === "again" ? undefined : userMessage(turn, { ...message, images });
+      const told = [
+        ...(isNew ? [conversationStarted(conversation)] : []),
+        ...(said ? [messageEvent(conversation, said)] : []),
+      ];
+      stored = await withOutbox(deps, conversation, told, turn.hop, (outbox) =>
+        store({ conversation, isNew, message: said, branch, turn, outbox }),
+      );
+      return stored ? { conversation, turn } : undefined;
+    } finally {
+      if (!stored && isNew && message.images.length > 0) await attachments.drop(conversation.id);
+    }
   }
 
   async function talk(
     agent: AgentTarget,
     owner: ConversationRow["owner"],
-    { client_id, text }: StreamRequest,
-    { request_id, tellContext, hop }: StreamContext,
+    { client_id, user_id, message_id: named, ...spoken }: StreamRequest,
+    { request_id, tellContext, hop, idempotency }: StreamContext,
   ): Promise<LiveTurn> {
-    const { conversation, turn } = await retryRaced(() =>
-      begin(
-        { agent, owner, client_id, user_id: null, metadata: {} },
-        { text, source: "stream", hop },
-        async (beginning) => (await store.begin(beginning)).outcome === "new",
-      ),
-    );
+    let message_id = "";
+    const opening: Opening = { agent, owner, client_id, user_id, metadata: {} };
+    const message: Spoken = { ...spoken, client_id: named, source: "stream", hop };
+    let answered: StartAnswer | undefined;
+    const begun = await retryRaced(async () => {
+      const stored = await begin(opening, message, async (beginning) => {
+        const { conversation, turn } = beginning;
+        message_id = newId(); // after the message's own: in one turn they stand in this order
+        const made = {
+          status: 200,
+          body: { conversation_id: conversation.id, turn_id: turn.id, message_id },
+        };
+        const outcome = await store.begin({ ...beginning, idempotency: claimOn(idempotency, made) });
+        answered = answerOf(outcome, made);
+        return outcome.outcome === "new";
+      });
+      return stored ?? answered;
+    });
+    if (!("turn" in begun)) return again(begun.body as unknown as Omit<LiveTurn, "log">);
+    const { conversation, turn } = begun;
     const { id: conversation_id } = conversation;
     const log = new LivePartLog(clock);
-    const message_id = newId();
     const model = agent.settings.model ?? models.default_model;
     const context: JsonObject = tellContext ? { request_id, model, agent_version: agent.version } : {};
     if (tellContext || client_id === undefined) {
@@ -114,6 +155,15 @@ export function createTurns(deps: Deps) {
     const running = { turn_id: turn.id, conversation_id, message_id, log };
     void stream(agent, { conversation, turn }, running);
     return running;
+  }
+
+  /** A stream that was begun under the same Idempotency-Key: as it runs, or from the record. */
+  async function again(ref: Omit<LiveTurn, "log">): Promise<LiveTurn> {
+    const running = live.turn(ref.turn_id);
+    if (running) return { ...running, replayed: true };
+    const turn = await store.turn(ref.turn_id);
+    const message = turn?.message_id ? await store.message(turn.message_id) : undefined;
+    return { ...ref, log: recordedLog(clock, { ...ref, turn, message }), replayed: true };
   }
 
   /** Never throws: whatever happens, readers get a proper last line. */
@@ -173,17 +223,13 @@ export function createTurns(deps: Deps) {
       const opening: Opening = { agent, owner: "project", client_id, user_id, metadata };
       return retryRaced(async () => {
         let answered: StartAnswer | undefined;
-        await begin(opening, { text, facts, source, hop }, async (beginning) => {
+        await begin(opening, { text, images: [], facts, source, hop }, async (beginning) => {
           const { turn, conversation } = beginning;
           const estimated_completion = iso(clock.now() + usualMs(agent));
           const made = request.answer({ execution_id: turn.id, estimated_completion });
           const ours = { tenant: agent.workspace_id, key: conversation.id, ref: turn.id };
           const placement = runner.place(TURN_JOB, ours);
-          const claim = idempotency && {
-            ...idempotency,
-            status: made.status,
-            response: JSON.stringify(made.body),
-          };
+          const claim = claimOn(idempotency, made);
           return withPlacements(runner, [placement], async () => {
             const outcome = await store.begin({ ...beginning, job: placement.row, idempotency: claim });
             answered = answerOf(outcome, made);
@@ -267,6 +313,9 @@ export function createTurns(deps: Deps) {
 
 const usualMs = ({ recent_turns, recent_turn_ms }: AgentTarget): number =>
   recent_turns > 0 ? Math.round(recent_turn_ms / recent_turns) : USUAL_TURN_MS;
+
+const claimOn = (claim: IdempotencyClaim | undefined, made: { status: number; body: JsonObject }) =>
+  claim && { ...claim, status: made.status, response: JSON.stringify(made.body) };
 
 /** Two first messages of one conversation at the same moment: the second joins what the first made. */
 async function retryRaced<T>(attempt: () => Promise<T | undefined>): Promise<T> {

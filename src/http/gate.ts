@@ -106,7 +106,7 @@ export function createGate(deps: GateDeps): Gate {
     }
     if (method === "GET" || method === "HEAD")
       return method === "GET" ? app.fetch(request) : asHead(request, context);
-    await readBody(request, route, context, maxBodyBytes);
+    await readBody(request, route, context, Math.max(maxBodyBytes, route.maxBody));
     if (!route.direct) return app.fetch(request);
     const answer = await route.direct(lastSegment(path), request, context);
     return answer instanceof Response ? answer : dressed(answer, context);

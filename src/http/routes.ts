@@ -24,6 +24,8 @@ export type Route = {
   secretPath: boolean;
   /** Answers in the app's place, where the way through the framework costs more than the work. */
   direct?: Direct;
+  /** `x-max-body`: bytes that this route takes where the operator's limit is below. */
+  maxBody: number;
 };
 
 /** What a handler answers with when it chooses the status itself; `body` is sent as JSON. */
@@ -59,6 +61,7 @@ export function routesOf(app: Routable, direct: Record<string, Direct> = {}): Ro
       exempt: detail["x-exempt"] === true,
       secretPath: detail["x-secret-path"] === true,
       direct: direct[`${method} ${path}`],
+      maxBody: typeof detail["x-max-body"] === "number" ? detail["x-max-body"] : 0,
     };
   });
 }

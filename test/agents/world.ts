@@ -1,6 +1,9 @@
 import { afterEach } from "bun:test";
 import { Elysia } from "elysia";
 import { approvalRoutes } from "../../src/agents/approval-routes.ts";
+import { attachmentRoutes } from "../../src/agents/attachment-routes.ts";
+import { createAttachments } from "../../src/agents/attachments.ts";
+import { conversationRoutes } from "../../src/agents/conversation-routes.ts";
 import { createConversations } from "../../src/agents/conversations.ts";
 import { tellingEnds } from "../../src/agents/ended.ts";
 import { agentRoutes } from "../../src/agents/routes.ts";
@@ -22,6 +25,8 @@ import { createRunner } from "../../src/jobs/runner.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createModels } from "../../src/models/index.ts";
 import { sqliteAgents } from "../../src/storage/sqlite/agents.ts";
+import { sqliteAttachments } from "../../src/storage/sqlite/attachments.ts";
+import { sqliteConversationRecords } from "../../src/storage/sqlite/conversation-records.ts";
 import { sqliteConversations } from "../../src/storage/sqlite/conversations.ts";
 import { sqliteEvents } from "../../src/storage/sqlite/events.ts";
 import { sqliteExecutions } from "../../src/storage/sqlite/executions.ts";
@@ -88,8 +93,12 @@ export function world(
   runner.register(runExecution({ ...engine, definition: workflows.definition, ended: waiters.ended }));
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
+  const records = sqliteConversationRecords(storage);
+  const attachments = createAttachments({ store: sqliteAttachments(storage), agents, egress, clock });
   const turns = createTurns({
     store,
+    records,
+    attachments,
     steps: sqliteTurnSteps(storage),
     workflows,
     executions,
@@ -101,14 +110,16 @@ export function world(
     report,
   });
   runner.register(turns.job);
-  const conversations = createConversations({ store, agents, turns });
+  const conversations = createConversations({ store, records, agents, turns, events, runner, clock });
 
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
   const authenticate = async (token: string) => ({ mine: CALLER, other: OTHER })[token];
   const app = new Elysia({ normalize: false })
     .use(edge({ log, authenticate }))
     .use(bodies)
-    .use(agentRoutes({ agents, conversations }))
+    .use(agentRoutes({ agents }))
+    .use(conversationRoutes({ conversations }))
+    .use(attachmentRoutes({ attachments }))
     .use(approvalRoutes({ turns }))
     .use(streamRoutes({ turns, conversations }));
   const maxBodyBytes = 1024 * 1024;

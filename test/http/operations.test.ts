@@ -227,6 +227,7 @@ describe("router", () => {
     media: [],
     exempt: false,
     secretPath: false,
+    maxBody: 0,
   });
   const routes = [
     route("GET", "/agents"),

@@ -1,4 +1,3 @@
-import { count, desc, eq } from "drizzle-orm";
 import type {
   ConversationRow,
   ConversationStore,
@@ -7,18 +6,18 @@ import type {
 } from "../../agents/conversation-store.ts";
 import type { ClaimOutcome } from "../../hooks/store.ts";
 import type { Lease } from "../../jobs/job.ts";
+import { activate, placeOf } from "./branches.ts";
 import type { Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
 import { claimIdempotency } from "./idempotency.ts";
 import { finishJob, insertJob, runsJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
-import { conversations } from "./tables.ts";
 
 type Beginning = Parameters<ConversationStore["begin"]>[0];
 type Ending = Parameters<ConversationStore["finish"]>[0];
 
 function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: "raced" } {
-  const { conversation: c, isNew, message, turn, outbox, job, idempotency } = beginning;
+  const { conversation: c, isNew, message, turn, branch, outbox, job, idempotency } = beginning;
   if (isNew && findByClientId(db, c.agent_id, c.owner, c.client_id)) return { outcome: "raced" };
   if (idempotency) {
     const claimed = claimIdempotency(db, idempotency);
@@ -27,8 +26,8 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
   if (isNew) {
     db.run(
       `INSERT INTO conversations (id, agent_id, workspace_id, project_id, owner, client_id, user_id, title, status,
-         metadata, message_count, started_at, updated_at, completed_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULL)`,
+         metadata, message_count, started_at, updated_at, completed_at, idle_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, NULL, ?)`,
       c.id,
       c.agent_id,
       c.workspace_id,
@@ -41,11 +40,23 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
       JSON.stringify(c.metadata),
       c.started_at,
       c.updated_at,
+      c.idle_ms,
+    );
+  } else {
+    // What is said in a completed conversation opens it again.
+    db.run(
+      `UPDATE conversations SET status = 'active', ended_as = NULL, completed_at = NULL, idle_ms = ?
+       WHERE id = ? AND (status <> 'active' OR idle_ms <> ?)`,
+      c.idle_ms,
+      c.id,
+      c.idle_ms,
     );
   }
+  const { parent_id, answers } = placeOf(db, c.id, branch);
   db.run(
     `INSERT INTO turns (id, conversation_id, agent_id, workspace_id, project_id, state, source, message_id, error,
-       hop, created_at, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL)`,
+       hop, created_at, started_at, ended_at, parent_id, answers)
+     VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL, ?, ?)`,
     turn.id,
     turn.conversation_id,
     turn.agent_id,
@@ -56,8 +67,11 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
     turn.hop,
     turn.created_at,
     turn.started_at,
+    parent_id,
+    answers,
   );
-  insertMessage(db, message);
+  if (message) insertMessage(db, message);
+  if (branch) activate(db, c.id, turn.id);
   if (job) insertJob(db, job);
   insertOutbox(db, outbox);
   return { outcome: "new" };
@@ -77,8 +91,8 @@ export function putMessage(db: Connection, message: MessageRow): void {
 
 function insertMessage(db: Connection, message: MessageRow): void {
   db.run(
-    `INSERT INTO messages (id, conversation_id, turn_id, role, parts, state, usage, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO messages (id, conversation_id, turn_id, role, parts, state, usage, created_at, client_id, active)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT active FROM turns WHERE id = ?))`,
     message.id,
     message.conversation_id,
     message.turn_id,
@@ -87,9 +101,14 @@ function insertMessage(db: Connection, message: MessageRow): void {
     message.state,
     message.usage && JSON.stringify(message.usage),
     message.created_at,
+    message.client_id ?? null,
+    message.turn_id,
   );
   db.run(
-    "UPDATE conversations SET message_count = message_count + 1, updated_at = ? WHERE id = ?",
+    `UPDATE conversations SET message_count = message_count + (SELECT active FROM turns WHERE id = ?),
+       updated_at = ?, idle_at = ? + idle_ms WHERE id = ?`,
+    message.turn_id,
+    message.created_at,
     message.created_at,
     message.conversation_id,
   );
@@ -184,18 +203,25 @@ export const conversationWrites = {
   "turns.finish": finish,
 };
 
-type ConversationText = Omit<ConversationRow, "metadata" | "suggested_replies"> & {
+export type ConversationText = Omit<
+  ConversationRow,
+  "metadata" | "suggested_replies" | "tags" | "resolution"
+> & {
   metadata: string;
   suggested_replies: string;
+  tags: string;
+  resolution: string | null;
 };
-type MessageText = Omit<MessageRow, "parts" | "usage"> & { parts: string; usage: string | null };
+export type MessageText = Omit<MessageRow, "parts" | "usage"> & { parts: string; usage: string | null };
 
-const conversation = (row: ConversationText): ConversationRow => ({
+export const conversation = (row: ConversationText): ConversationRow => ({
   ...row,
   metadata: JSON.parse(row.metadata),
   suggested_replies: JSON.parse(row.suggested_replies),
+  tags: JSON.parse(row.tags),
+  resolution: row.resolution === null ? null : JSON.parse(row.resolution),
 });
-const message = (row: MessageText): MessageRow => ({
+export const message = (row: MessageText): MessageRow => ({
   ...row,
   parts: JSON.parse(row.parts),
   usage: row.usage === null ? null : JSON.parse(row.usage),
@@ -218,25 +244,17 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
     const row = reader.get<ConversationText>("SELECT * FROM conversations WHERE id = ?", id);
     return row && conversation(row);
   },
-  async list(agent_id, { limit, offset }) {
-    const found = eq(conversations.agent_id, agent_id);
-    const items = reader.orm.select().from(conversations).where(found).orderBy(desc(conversations.id));
-    return {
-      items: items.limit(limit).offset(offset).all() as ConversationRow[],
-      total: reader.orm.select({ n: count() }).from(conversations).where(found).get()!.n,
-    };
-  },
   messages: async (conversation_id) =>
     reader
       .all<MessageText>(
-        "SELECT * FROM messages WHERE conversation_id = ? ORDER BY turn_id, id",
+        "SELECT * FROM messages WHERE conversation_id = ? AND active = 1 ORDER BY turn_id, id",
         conversation_id,
       )
       .map(message),
   history: async ({ id, conversation_id }, last) =>
     reader
       .all<MessageText>(
-        `SELECT * FROM messages WHERE conversation_id = ? AND turn_id <= ?
+        `SELECT * FROM messages WHERE conversation_id = ? AND turn_id <= ? AND active = 1
          ORDER BY turn_id DESC, id DESC LIMIT ?`,
         conversation_id,
         id,

@@ -1,6 +1,8 @@
 import { agentWrites } from "./agents.ts";
 import { alertWrites } from "./alerts.ts";
+import { attachmentWrites } from "./attachments.ts";
 import { connectionWrites } from "./connections.ts";
+import { conversationRecordWrites } from "./conversation-records.ts";
 import { conversationWrites } from "./conversations.ts";
 import { deliveryWrites } from "./deliveries.ts";
 import { executionWrites } from "./executions.ts";
@@ -20,6 +22,8 @@ export const operations = {
   ...agentWrites,
   ...alertWrites,
   ...connectionWrites,
+  ...attachmentWrites,
+  ...conversationRecordWrites,
   ...conversationWrites,
   ...deliveryWrites,
   ...executionWrites,

@@ -1,4 +1,4 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { JsonObject } from "../../lib/json.ts";
 import type { WorkflowSettings } from "../../workflows/schema.ts";
 
@@ -83,6 +83,12 @@ export const conversations = sqliteTable("conversations", {
   updated_at: ms("updated_at").notNull(),
   completed_at: ms("completed_at"),
   suggested_replies: strings("suggested_replies").notNull(),
+  tags: strings("tags").notNull(),
+  ended_as: text("ended_as"),
+  resolution: object("resolution"),
+  satisfaction_score: real("satisfaction_score"),
+  idle_ms: ms("idle_ms").notNull(),
+  idle_at: ms("idle_at"),
 });
 
 export const workflows = sqliteTable("workflows", {

@@ -1,0 +1,100 @@
+import { type Egress, EgressError } from "../egress/egress.ts";
+import type { Caller } from "../keys/schema.ts";
+import type { Clock } from "../lib/clock.ts";
+import { invalidField, notFound } from "../lib/errors.ts";
+import { isUuid, newId } from "../lib/ids.ts";
+import { imageTypeOf } from "../lib/image-type.ts";
+import { sha256Hex } from "../lib/secrets.ts";
+import type { ImagePart } from "./conversation-store.ts";
+import { checked, IMAGES, LARGEST_IMAGE, type SentImage } from "./sent-images.ts";
+import type { Agents } from "./service.ts";
+
+/** A picture on record; `data` in base64. */
+export type AttachmentRow = {
+  id: string;
+  conversation_id: string;
+  sha256: string;
+  media_type: string;
+  size: number;
+  data: string;
+  created_at: number;
+};
+
+export type AttachmentStore = {
+  /** Answers the id under which a conversation has these bytes: it keeps them once. */
+  put(attachment: AttachmentRow): Promise<string>;
+  get(id: string): Promise<(Omit<AttachmentRow, "data"> & { bytes: Uint8Array }) | undefined>;
+  /** The agent that an attachment was shown to. */
+  agentOf(id: string): Promise<string | undefined>;
+  /** Those of a conversation that does not exist. */
+  dropOrphans(conversation_id: string): Promise<void>;
+};
+
+export type Attachments = ReturnType<typeof createAttachments>;
+
+const FETCH_MS = 15_000;
+
+/** Pictures that come with messages: taken in, kept apart from the messages, given out. */
+export function createAttachments({
+  store,
+  agents,
+  egress,
+  clock,
+}: {
+  store: AttachmentStore;
+  agents: Pick<Agents, "inScope">;
+  egress: Pick<Egress, "request">;
+  clock: Clock;
+}) {
+  /** By the guarded way out, like everything that somebody else names. */
+  async function fetched(url: string, field: string): Promise<Uint8Array> {
+    const asked = { method: "GET", url, timeoutMs: FETCH_MS, maxBytes: LARGEST_IMAGE + 1, redirects: 3 };
+    const answer = await egress.request(asked).catch((error) => {
+      if (error instanceof EgressError) throw invalidField(field, IMAGES, `no answer (${error.class})`);
+      throw error;
+    });
+    if (answer.status !== 200) throw invalidField(field, IMAGES, `status ${answer.status}`);
+    return checked(answer.body, field);
+  }
+
+  return {
+    /** Fetches what is elsewhere and puts all on record for a conversation, before the message that shows them. */
+    async take(conversation_id: string, images: SentImage[]): Promise<ImagePart[]> {
+      const all = await Promise.all(
+        images.map((image) => ("bytes" in image ? image.bytes : fetched(image.url, image.field))),
+      );
+      const parts: ImagePart[] = [];
+      for (const [index, bytes] of all.entries()) {
+        const media_type = imageTypeOf(bytes)!;
+        const attachment_id = await store.put({
+          id: newId(),
+          conversation_id,
+          sha256: sha256Hex(bytes),
+          media_type,
+          size: bytes.length,
+          data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"),
+          created_at: clock.now(),
+        });
+        const { name } = images[index]!;
+        parts.push({ type: "image", attachment_id, media_type, size: bytes.length, name });
+      }
+      return parts;
+    },
+
+    /** For a message that was not stored after all: nothing is left of a conversation that never was. */
+    drop: (conversation_id: string) => store.dropOrphans(conversation_id),
+
+    /** A picture as a model takes it; undefined: it is gone. */
+    async forModel(id: string): Promise<{ media_type: string; data: string } | undefined> {
+      const found = await store.get(id);
+      return found && { media_type: found.media_type, data: Buffer.from(found.bytes).toString("base64") };
+    },
+
+    async get(caller: Caller, agent_id: string, id: string) {
+      const agent = await agents.inScope(caller, agent_id);
+      const found = isUuid(id) ? await store.get(id) : undefined;
+      if (!found || (await store.agentOf(id)) !== agent.id) throw notFound("attachment", id);
+      return found;
+    },
+  };
+}

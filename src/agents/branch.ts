@@ -1,0 +1,38 @@
+import type { ConversationRecords } from "./conversation-records.ts";
+import type { Branch, ConversationRow } from "./conversation-store.ts";
+import { textOf } from "./events.ts";
+import type { Place } from "./stream-body.ts";
+
+/**
+ * Which turn of the conversation a message is to stand beside; undefined: it is the next one. What a client
+ * names and is not on record (a failed answer, a message of before) is taken by its place: the newest.
+ */
+export async function branchOf(
+  records: ConversationRecords,
+  { id }: ConversationRow,
+  place: Place,
+  text: string,
+): Promise<Branch | undefined> {
+  switch (place.type) {
+    case "next":
+      return undefined;
+    case "again": {
+      const named = place.message_id === null ? undefined : await records.message(id, place.message_id);
+      const turn_id = named?.turn_id ?? (await records.lastSaid(id))?.message.turn_id;
+      return turn_id === undefined ? undefined : { kind: "again", turn_id: await spokenIn(records, turn_id) };
+    }
+    case "instead": {
+      const named = await records.message(id, place.message_id);
+      return named?.role === "user" ? { kind: "instead", turn_id: named.turn_id } : undefined;
+    }
+    case "repeated": {
+      const last = await records.lastSaid(id);
+      const isSame = last?.count === place.count && textOf(last.message) === text;
+      return isSame ? { kind: "again", turn_id: last.message.turn_id } : undefined;
+    }
+  }
+}
+
+/** The turn with the message that this one answers. */
+const spokenIn = async (records: ConversationRecords, turn_id: string): Promise<string> =>
+  (await records.turnLink(turn_id))?.answers ?? turn_id;

@@ -1,0 +1,27 @@
+import { LivePartLog } from "../http/part-log.ts";
+import type { Clock } from "../lib/clock.ts";
+import { NO_USAGE } from "./answer.ts";
+import type { MessageRow, TurnRow } from "./conversation-store.ts";
+
+/** An ended answer as a stream once more, from what is on record of it; its steps are told as one. */
+export function recordedLog(
+  clock: Clock,
+  answer: { message_id: string; turn: TurnRow | undefined; message: MessageRow | undefined },
+): LivePartLog {
+  const { turn, message } = answer;
+  const log = new LivePartLog(clock);
+  const usage = message?.usage ?? NO_USAGE;
+  log.append({ type: "start_step", message_id: message?.id ?? answer.message_id });
+  for (const part of message?.parts ?? []) {
+    if (part.type === "tool_result") {
+      const { id, result, is_error } = part;
+      log.append({ type: "tool_result", id, result, ...(is_error ? { is_error } : {}) });
+    } else if (part.type !== "image" && part.type !== "context") log.append(part);
+  }
+  const error = turn?.error ? (JSON.parse(turn.error) as { code: string; message: string }) : undefined;
+  if (turn?.state === "success") log.append({ type: "finish_step", reason: "stop", usage });
+  if (error) log.append({ type: "error", message: error.message });
+  log.append({ type: "finish", reason: error ? "error" : "stop", usage, ...(error ? { error } : {}) });
+  log.close();
+  return log;
+}

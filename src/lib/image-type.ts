@@ -1,0 +1,11 @@
+export type ImageType = "image/png" | "image/jpeg" | "image/webp" | "image/gif";
+
+/** What a picture is by its own bytes, whatever its sender called it; undefined for all that models do not take. */
+export function imageTypeOf(bytes: Uint8Array): ImageType | undefined {
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 12)).toString("latin1");
+  if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
+  if (head.startsWith("\xff\xd8\xff")) return "image/jpeg";
+  if (head.startsWith("GIF87a") || head.startsWith("GIF89a")) return "image/gif";
+  if (head.startsWith("RIFF") && head.slice(8) === "WEBP") return "image/webp";
+  return undefined;
+}

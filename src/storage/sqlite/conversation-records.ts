@@ -1,0 +1,162 @@
+import { and, count, desc, eq } from "drizzle-orm";
+import type {
+  ConversationRecords,
+  Feedback,
+  RecordedMessage,
+  TurnLink,
+} from "../../agents/conversation-records.ts";
+import type { ConversationRow } from "../../agents/conversation-store.ts";
+import { activate } from "./branches.ts";
+import type { Connection } from "./connection.ts";
+import { contains } from "./contains.ts";
+import { type ConversationText, conversation, type MessageText, message } from "./conversations.ts";
+import { insertOutbox } from "./events.ts";
+import type { Storage } from "./storage.ts";
+import { conversations } from "./tables.ts";
+
+type RecordedText = MessageText & { feedback: string | null; active: number };
+const recorded = (row: RecordedText): RecordedMessage => ({
+  ...message(row),
+  feedback: row.feedback === null ? null : (JSON.parse(row.feedback) as Feedback),
+  active: row.active === 1,
+});
+
+const found = (db: Connection, id: string): ConversationRow | undefined => {
+  const row = db.get<ConversationText>("SELECT * FROM conversations WHERE id = ?", id);
+  return row && conversation(row);
+};
+
+type Change = Parameters<ConversationRecords["update"]>[1];
+
+function update(db: Connection, { id, change }: { id: string; change: Change }): ConversationRow | undefined {
+  if (Object.keys(change).length > 0) {
+    db.orm.update(conversations).set(change).where(eq(conversations.id, id)).run();
+  }
+  return found(db, id);
+}
+
+function complete(
+  db: Connection,
+  { id, ended_as, completed_at, change, unlessBusy, outbox }: Parameters<ConversationRecords["complete"]>[0],
+): ConversationRow | undefined {
+  const isBusy = unlessBusy
+    ? db.get("SELECT 1 FROM turns WHERE conversation_id = ? AND ended_at IS NULL LIMIT 1", id)
+    : undefined;
+  if (isBusy) return undefined;
+  const ended = db.run(
+    "UPDATE conversations SET status = 'completed', ended_as = ?, completed_at = ? WHERE id = ? AND status = 'active'",
+    ended_as,
+    completed_at,
+    id,
+  );
+  if (ended === 0) return undefined;
+  insertOutbox(db, outbox);
+  return update(db, { id, change });
+}
+
+function remove(db: Connection, id: string): boolean {
+  for (const table of ["messages", "turns", "attachments"]) {
+    db.run(`DELETE FROM ${table} WHERE conversation_id = ?`, id);
+  }
+  return db.run("DELETE FROM conversations WHERE id = ?", id) === 1;
+}
+
+function choose(
+  db: Connection,
+  { conversation_id, turn_id }: { conversation_id: string; turn_id: string },
+): void {
+  const newest = db.all<{ id: string; parent_id: string }>(
+    "SELECT id, parent_id FROM turns WHERE conversation_id = ? AND parent_id IS NOT NULL ORDER BY id",
+    conversation_id,
+  );
+  // By the turn before it; the last one written is the newest.
+  const next = new Map(newest.map(({ id, parent_id }) => [parent_id, id]));
+  let leaf = turn_id;
+  for (let child = next.get(leaf); child !== undefined; child = next.get(leaf)) leaf = child;
+  activate(db, conversation_id, leaf);
+}
+
+const findMessage = (db: Connection, id: string): RecordedMessage | undefined => {
+  const row = db.get<RecordedText>("SELECT * FROM messages WHERE id = ?", id);
+  return row && recorded(row);
+};
+
+function setFeedback(
+  db: Connection,
+  { message_id, feedback }: { message_id: string; feedback: Feedback | null },
+): RecordedMessage | undefined {
+  db.run("UPDATE messages SET feedback = ? WHERE id = ?", feedback && JSON.stringify(feedback), message_id);
+  return findMessage(db, message_id);
+}
+
+export const conversationRecordWrites = {
+  "conversations.update": update,
+  "conversations.complete": complete,
+  "conversations.remove": (db: Connection, id: string) => remove(db, id),
+  "conversations.choose": choose,
+  "messages.feedback": setFeedback,
+};
+
+export const sqliteConversationRecords = ({ reader, writer }: Storage): ConversationRecords => ({
+  async list(agent_id, { limit, offset, user_id, tag, status }) {
+    const which = and(
+      eq(conversations.agent_id, agent_id),
+      user_id === undefined ? undefined : eq(conversations.user_id, user_id),
+      status === undefined ? undefined : eq(conversations.status, status),
+      // The list is JSON in the column: a whole tag stands in it between its quotes.
+      tag === undefined ? undefined : contains(conversations.tags, JSON.stringify(tag)),
+    );
+    const items = reader.orm.select().from(conversations).where(which).orderBy(desc(conversations.id));
+    return {
+      items: items.limit(limit).offset(offset).all() as ConversationRow[],
+      total: reader.orm.select({ n: count() }).from(conversations).where(which).get()!.n,
+    };
+  },
+  everything: async (conversation_id) => ({
+    messages: reader
+      .all<RecordedText>(
+        "SELECT * FROM messages WHERE conversation_id = ? ORDER BY turn_id, id",
+        conversation_id,
+      )
+      .map(recorded),
+    turns: reader.all<TurnLink>(
+      "SELECT id, state, parent_id, answers FROM turns WHERE conversation_id = ? ORDER BY id",
+      conversation_id,
+    ),
+  }),
+  async message(conversation_id, id) {
+    const row = reader.get<RecordedText>(
+      `SELECT * FROM messages WHERE conversation_id = ? AND (id = ? OR client_id = ?)
+       ORDER BY turn_id DESC, id DESC LIMIT 1`,
+      conversation_id,
+      id,
+      id,
+    );
+    return row && recorded(row);
+  },
+  turnLink: async (id) =>
+    reader.get<TurnLink>("SELECT id, state, parent_id, answers FROM turns WHERE id = ?", id),
+  async lastSaid(conversation_id) {
+    const row = reader.get<MessageText & { count: number }>(
+      `SELECT *, count(*) OVER () AS count FROM messages
+       WHERE conversation_id = ? AND role = 'user' AND active = 1 ORDER BY turn_id DESC LIMIT 1`,
+      conversation_id,
+    );
+    return row && { message: message(row), count: row.count };
+  },
+  update: (id, change) => writer.submit("conversations.update", { id, change }),
+  complete: (end) => writer.submit("conversations.complete", end),
+  remove: (id) => writer.submit("conversations.remove", id),
+  choose: (conversation_id, turn_id) => writer.submit("conversations.choose", { conversation_id, turn_id }),
+  setFeedback: (message_id, feedback) => writer.submit("messages.feedback", { message_id, feedback }),
+  idle: async (now, limit) =>
+    reader
+      .all<ConversationText>(
+        `SELECT * FROM conversations WHERE status = 'active' AND idle_at <= ?
+           AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_id = conversations.id AND ended_at IS NULL)
+         ORDER BY idle_at LIMIT ?`,
+        now,
+        limit,
+      )
+      .map(conversation),
+});
