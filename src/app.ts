@@ -86,7 +86,11 @@ type World = { config: Config; storage: Storage; clock: Clock; log: Logger; runs
 async function createServices({ config, storage, clock, log, runsJobs }: World) {
   const vault = openVault(config);
   await proveVault(vault, sqliteVault(storage));
-  const egress = createEgress({ allow: config.allow_targets, egress_ips: config.egress_ips });
+  const egress = createEgress({
+    allow: config.allow_targets,
+    egress_ips: config.egress_ips,
+    proxy: config.egress_proxy,
+  });
   const report = (message: string, fields: Record<string, unknown>) => log.error(message, fields);
   const jobs = sqliteJobs(storage);
   const runner = createRunner({

@@ -30,7 +30,9 @@ const address = (expects: string, ...schemes: string[]) =>
   formed(expects, (value) => {
     if (!URL.canParse(value)) return undefined;
     const url = new URL(value);
-    return schemes.includes(url.protocol) && url.hash === "" ? value.replace(/\/+$/, "") : undefined;
+    const readable = /^(?:[^%]|%[0-9a-f]{2})*$/i.test(url.username + url.password);
+    const fits = schemes.includes(url.protocol) && url.hash === "" && readable;
+    return fits ? value.replace(/\/+$/, "") : undefined;
   });
 
 const isRange = (value: string) => ipaddr.isValid(value) || ipaddr.isValidCIDR(value);
@@ -125,6 +127,13 @@ export const settings = {
     flag: "egress-ips",
     help: "Addresses that deliveries come from, published for allow-lists.",
     fallback: () => [],
+  }),
+  egress_proxy: setting<string | undefined>({
+    kind: address("an http:// address of a proxy", "http:"),
+    env: "ERRAND_EGRESS_PROXY",
+    help: "Proxy that outgoing requests go by, but for local targets and those of allow_targets; with user and password in it.",
+    secret: true,
+    fallback: optional,
   }),
   trusted_proxies: setting<string[]>({
     kind: list("addresses or ranges", isRange),

@@ -3,6 +3,7 @@ import tls from "node:tls";
 import { EgressError, toEgressError } from "./errors.ts";
 import { blocked, type Guard, type Target } from "./guard.ts";
 import type { Limit } from "./limit.ts";
+import { type EgressProxy, unreachable } from "./proxy.ts";
 
 export type Addresses = { address: string; family: number }[];
 export type Resolve = (host: string) => Promise<Addresses>;
@@ -12,6 +13,8 @@ export type Dial = {
   addresses(target: Target, trusted: boolean): Promise<string[]>;
   /** Opens a connection to a target, within `patienceMs` where that is given. Throws EgressError. */
   connect(target: Target, trusted: boolean, limit: Limit, patienceMs?: number): Promise<Socket>;
+  /** For a target that a proxy is asked for by its whole address: the headers that the proxy wants. */
+  proxyHeaders(target: Target): Record<string, string> | undefined;
 };
 
 // With more addresses to try, one that does not answer is given no longer than this.
@@ -22,26 +25,49 @@ export function createDial({
   guard,
   resolve,
   localAddress,
+  proxy,
 }: {
   guard: Guard;
   resolve: Resolve;
   localAddress: string | undefined;
+  proxy?: EgressProxy;
 }): Dial {
   const localFamily = localAddress?.includes(":") ? 6 : 4;
 
   async function addresses(target: Target, trusted: boolean): Promise<string[]> {
     if (target.literal) return [target.host];
     const found = await resolve(target.host);
-    if (!found.every(({ address }) => guard.permits(target, address, trusted)))
-      throw blocked(`${target.host} leads to an address that is not public`);
+    check(target, found, trusted);
     const usable = localAddress ? found.filter(({ family }) => family === localFamily) : found;
     if (usable.length === 0) throw new EgressError("dns_error", `${target.host} has no usable address`);
     return usable.map(({ address }) => address);
   }
 
+  function check(target: Target, found: Addresses, trusted: boolean): void {
+    if (!found.every(({ address }) => guard.permits(target, address, trusted)))
+      throw blocked(`${target.host} leads to an address that is not public`);
+  }
+
+  const viaProxy = (target: Target): EgressProxy | undefined =>
+    proxy && !guard.isLocal(target) ? proxy : undefined;
+
+  // The proxy resolves names itself; what they mean here is refused here all the same. Behind a proxy there
+  // may be no resolver for the names outside, and then the proxy's answer is the only one.
+  async function checkForProxy(target: Target, trusted: boolean): Promise<void> {
+    if (target.literal) return;
+    const found = await resolve(target.host).catch(() => []);
+    check(target, found, trusted);
+  }
+
   return {
     addresses,
+    proxyHeaders: (target) => (target.secure ? undefined : viaProxy(target)?.headers),
     async connect(target, trusted, limit, patienceMs) {
+      const via = viaProxy(target);
+      if (via) {
+        await limit.race(checkForProxy(target, trusted));
+        return connectByProxy(via, target, limit, patienceMs);
+      }
       const places = await limit.race(addresses(target, trusted));
       let failure: unknown;
       for (const [index, address] of places.entries()) {
@@ -58,8 +84,35 @@ export function createDial({
   };
 }
 
+async function connectByProxy(
+  proxy: EgressProxy,
+  target: Target,
+  limit: Limit,
+  patience: number | undefined,
+): Promise<Socket> {
+  const socket = proxy.open();
+  socket.on("error", () => {}); // whoever waits is told; nobody may be waiting between two steps
+  try {
+    await ready(socket, "connect", limit, patience);
+    if (target.secure) await limit.race(proxy.tunnel(socket, target));
+  } catch (error) {
+    socket.destroy();
+    throw limit.error ?? unreachable(error);
+  }
+  if (!target.secure) return socket;
+  const secured = tls.connect({ socket, ...tlsOptions(target) });
+  await ready(secured, "secureConnect", limit);
+  return secured;
+}
+
+// The certificate must be the name's, not the address's that the name led to.
+const tlsOptions = ({ host, literal }: Target) => ({
+  servername: literal ? undefined : host,
+  ALPNProtocols: ["http/1.1"],
+});
+
 function connect({
-  target: { host, port, secure, literal },
+  target,
   address,
   localAddress,
   limit,
@@ -71,12 +124,19 @@ function connect({
   limit: Limit;
   patience: number | undefined;
 }): Promise<Socket> {
+  const place = { host: address, port: target.port, localAddress };
+  const socket = target.secure ? tls.connect({ ...place, ...tlsOptions(target) }) : net.connect(place);
+  return ready(socket, target.secure ? "secureConnect" : "connect", limit, patience);
+}
+
+/** Resolves when the connection stands, within `patience` ms where that is given. */
+function ready(
+  socket: Socket,
+  event: "connect" | "secureConnect",
+  limit: Limit,
+  patience?: number,
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const place = { host: address, port, localAddress };
-    // The certificate must be the name's, not the address's that the name led to.
-    const socket = secure
-      ? tls.connect({ ...place, servername: literal ? undefined : host, ALPNProtocols: ["http/1.1"] })
-      : net.connect(place);
     const give = (error: unknown) => {
       clearTimeout(timer);
       socket.on("error", () => {});
@@ -86,10 +146,10 @@ function connect({
     const timer =
       patience === undefined
         ? undefined
-        : setTimeout(() => give(new EgressError("timeout", `${address} did not answer`)), patience);
+        : setTimeout(() => give(new EgressError("timeout", "the address did not answer")), patience);
     socket.once("error", give);
     socket.once("close", () => give(new EgressError("connection_reset", "the connection was closed")));
-    socket.once(secure ? "secureConnect" : "connect", () => {
+    socket.once(event, () => {
       clearTimeout(timer);
       socket.removeAllListeners("close");
       socket.setNoDelay(true);

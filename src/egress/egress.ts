@@ -10,6 +10,7 @@ import { createGuard, type Target, targetOf } from "./guard.ts";
 import { firstHop, type Hop, locationOf, maySendAgain, nextHop } from "./hop.ts";
 import { Limit } from "./limit.ts";
 import { Pool } from "./pool.ts";
+import { createProxy } from "./proxy.ts";
 import { outgoing, StaleConnection, Wire } from "./wire.ts";
 
 export { EgressError, type EgressErrorClass } from "./errors.ts";
@@ -72,11 +73,13 @@ const resolveByDns: Resolve = (host) => dns.promises.lookup(host, { all: true })
 const MOST_KNOWN_TARGETS = 1_024;
 
 export function createEgress(
-  options: { allow?: string[]; egress_ips?: string[]; resolve?: Resolve } = {},
+  options: { allow?: string[]; egress_ips?: string[]; proxy?: string; resolve?: Resolve } = {},
 ): Egress {
   const guard = createGuard(options.allow ?? []);
   const resolve = options.resolve ?? resolveByDns;
-  const dial = createDial({ guard, resolve, localAddress: ownAddress(options.egress_ips ?? []) });
+  const localAddress = ownAddress(options.egress_ips ?? []);
+  const proxy = options.proxy === undefined ? undefined : createProxy(options.proxy, localAddress);
+  const dial = createDial({ guard, resolve, localAddress, proxy });
   // Connections are pooled by origin alone: one that a trusted request opened past the guard must never be
   // found by another.
   const pools = { guarded: new Pool(), trusted: new Pool() };
@@ -103,7 +106,7 @@ export function createEgress(
   }
 
   async function sendOnce(hop: Hop, limit: Limit): Promise<Answer> {
-    const request = outgoing(hop);
+    const request = outgoing(hop, dial.proxyHeaders(hop.target));
     const idle = (hop.trusted ? pools.trusted : pools.guarded).take(hop.target.url.origin);
     if (!idle) return (await connect(hop, limit)).send(request, limit);
     try {

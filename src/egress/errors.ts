@@ -6,6 +6,7 @@ export type EgressErrorClass =
   | "network_unreachable"
   | "timeout"
   | "tls_error"
+  | "proxy_error"
   | "blocked"
   | "bad_url"
   | "aborted"

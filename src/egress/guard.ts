@@ -118,6 +118,8 @@ export type Guard = {
   literal(target: Target, trusted?: boolean): void;
   /** Whether the target may be reached at this resolved address. */
   permits(target: Target, address: string, trusted?: boolean): boolean;
+  /** Of this machine or network, by its name or address, or named in the configuration: no way for a proxy. */
+  isLocal(target: Target): boolean;
 };
 
 /** Throws a plain Error that names the first entry it cannot read. */
@@ -151,17 +153,21 @@ export function createGuard(allow: string[]): Guard {
       }
       if (METADATA_NAMES.has(host)) throw blocked(`${host} is the metadata service of a cloud`);
       if (trusted || named(target)) return;
-      if (host === "localhost" || host.endsWith(".localhost")) {
+      if (isLocalhost(host)) {
         if (!loopback) throw blocked(`${host} is this machine`);
-      } else if (
-        !anyRange &&
-        (!host.includes(".") || /\.(local|internal|localdomain|home\.arpa)$/.test(host))
-      ) {
-        throw blocked(`${host} is a local name`);
-      }
+      } else if (!anyRange && isLocalName(host)) throw blocked(`${host} is a local name`);
     },
+    isLocal: (target) =>
+      named(target) ||
+      (target.literal
+        ? reachOf(target.host) !== "public"
+        : isLocalhost(target.host) || isLocalName(target.host)),
   };
 }
+
+const isLocalhost = (host: string): boolean => host === "localhost" || host.endsWith(".localhost");
+const isLocalName = (host: string): boolean =>
+  !host.includes(".") || /\.(local|internal|localdomain|home\.arpa)$/.test(host);
 
 export const blocked = (why: string) =>
   new EgressError("blocked", `${why}; the operator can allow it with allow_targets`);

@@ -120,10 +120,18 @@ const METHOD = /^[A-Z]{1,32}$/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** Throws EgressError `other` for what cannot be a header: a line break in a value would be a second header. */
-export function outgoing({ target, method, headers, body }: Hop): Outgoing {
+/**
+ * Throws EgressError `other` for what cannot be a header: a line break in a value would be a second header.
+ * `proxyHeaders`: a proxy carries it, which is asked by the whole address and gets these as well.
+ */
+export function outgoing(
+  { target, method, headers: own, body }: Hop,
+  proxyHeaders?: Record<string, string>,
+): Outgoing {
   if (!METHOD.test(method)) throw new EgressError("other", "the method is not one");
-  let head = `${method} ${target.path} HTTP/1.1\r\n`;
+  const headers = proxyHeaders ? { ...own, ...proxyHeaders } : own;
+  const address = proxyHeaders ? target.url.origin + target.path : target.path;
+  let head = `${method} ${address} HTTP/1.1\r\n`;
   for (const name in headers) {
     const value = headers[name]!;
     if (!NAME.test(name)) throw new EgressError("other", "a header's name has forbidden characters");
