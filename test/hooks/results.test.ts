@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { readStreamBody } from "../../src/agents/stream-body.ts";
 import { makeHookToken } from "../../src/hooks/token.ts";
 import { LONGEST_WAIT_SECONDS, waitOf } from "../../src/hooks/waiting.ts";
 import { apiCall, setVariables } from "../executions/setup.ts";
@@ -197,7 +198,7 @@ describe("the status address", () => {
     const chat = await agents.turns.talk(
       { key_id: "key", workspace_id: "w", project_id: "p" },
       agent.id,
-      { client_id: undefined, parts: [{ type: "text", text: "private" }] } as never,
+      readStreamBody({ messages: [{ role: "user", content: "private" }] }),
       { request_id: "r", tellContext: false, hop: 0 },
     );
     const status = async (id: string, token: string) => {
