@@ -12,7 +12,6 @@ import { createConnections } from "./connections/service.ts";
 import { createEgress } from "./egress/egress.ts";
 import { createEventRecords } from "./events/records.ts";
 import { createEvents, DELIVERY_JOB } from "./events/service.ts";
-import { runExecution } from "./executions/jobs.ts";
 import { createExecutionLists } from "./executions/lists.ts";
 import { createExecutions } from "./executions/service.ts";
 import { createWaiters } from "./executions/waiters.ts";
@@ -143,8 +142,14 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     },
     report,
   };
-  const executions = createExecutions({ ...engine, waiters, workflows });
-  runner.register(runExecution({ ...engine, definition: workflows.definition, ended: waiters.ended }));
+  const executions = createExecutions({
+    ...engine,
+    vault,
+    baseUrl: () => config.public_url,
+    waiters,
+    workflows,
+  });
+  runner.register(executions.job);
 
   const executionLists = createExecutionLists({
     store: sqliteExecutionLists(storage),

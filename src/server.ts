@@ -9,6 +9,7 @@ import type { Config } from "./config.ts";
 import { connectionRoutes } from "./connections/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { executionRoutes } from "./executions/routes.ts";
+import { waitRoutes } from "./executions/wait-routes.ts";
 import { hookTokenRoutes, incomingDirect, incomingRoutes } from "./hooks/routes.ts";
 import { bodies, edge } from "./http/edge.ts";
 import type { Metrics } from "./http/metrics.ts";
@@ -54,7 +55,7 @@ export function createServer(
   const app = new Elysia({ name: "errand", normalize: false })
     .use(edge({ log, authenticate: services.keys.authenticate }))
     // Before the rest: plugins reach every route that stands behind them, and this is the busiest way in.
-    .group("/webhooks", (incoming) => incoming.use(incomingRoutes(services)))
+    .group("/webhooks", (incoming) => incoming.use(incomingRoutes(services)).use(waitRoutes(services)))
     .use(bodies)
     .use(operationsRoutes(operations))
     .use(features)

@@ -2,10 +2,14 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { nodeType } from "../nodes/index.ts";
 import type { NodeServices } from "../nodes/node.ts";
+import type { Node } from "../workflows/schema.ts";
 import type { Definition } from "../workflows/service.ts";
 import { conclude } from "./conclude.ts";
 import { startedEvent } from "./events.ts";
-import { interpret, type Run } from "./interpreter.ts";
+import { interpret } from "./interpreter.ts";
+import { newRun } from "./new-run.ts";
+import { splitOptions } from "./options.ts";
+import type { Journal, Run } from "./run.ts";
 import type { ExecutionRow } from "./store.ts";
 
 // More than these take long enough to be worth a place in the queue.
@@ -16,10 +20,38 @@ const LONGEST_INPUT = 64 * 1024;
 export const isQuick = (
   { nodes }: Pick<Definition, "nodes">,
   { input }: Pick<ExecutionRow, "input">,
-): boolean =>
-  input.length <= LONGEST_INPUT &&
-  nodes.length <= MOST_NODES &&
-  nodes.every((node) => nodeType(node.node_type_name)?.effect === "none");
+): boolean => input.length <= LONGEST_INPUT && isShort(nodes);
+
+const isShort = (nodes: Node[]): boolean => {
+  // Most programs have no flow in them, and this is asked at every start.
+  if (nodes.length <= MOST_NODES && nodes.every(isPlain)) return true;
+  let short = short_of.get(nodes);
+  if (short === undefined) {
+    short = countQuick(nodes) <= MOST_NODES;
+    short_of.set(nodes, short);
+  }
+  return short;
+};
+// Definitions are kept by content, so a list of nodes never changes.
+const short_of = new WeakMap<Node[], boolean>();
+
+const isPlain = ({ node_type_name }: Node): boolean => {
+  const type = nodeType(node_type_name);
+  return type?.effect === "none" && type.flow === undefined;
+};
+
+/** How many nodes there are, all levels together; more than any number where one is not quick. */
+function countQuick(nodes: Node[]): number {
+  let count = nodes.length;
+  for (const { node_type_name, input_config } of nodes) {
+    const type = nodeType(node_type_name);
+    if (type?.effect !== "none" || type.flow?.quick === false) return Number.POSITIVE_INFINITY;
+    for (const list of type.flow?.lists(input_config) ?? []) count += countQuick(list.nodes as Node[]);
+    const { error_nodes } = splitOptions(input_config).options;
+    if (error_nodes) count += countQuick(error_nodes);
+  }
+  return count;
+}
 
 /**
  * Runs a quick program before it is accepted, so that request, run and result are one commit: nothing has
@@ -34,30 +66,17 @@ export async function runAtOnce(
   },
   { execution, definition, input }: { execution: ExecutionRow; definition: Definition; input: JsonObject },
 ): Promise<ReturnType<typeof conclude> | undefined> {
-  const { clock } = deps;
   const started_at = execution.created_at;
-  const run: Run = {
-    execution: { ...execution, started_at },
-    program: definition,
-    input,
-    done: new Map(),
-    services: deps.services,
-    clock,
-    signal: () => new AbortController().signal,
-    isAborted: () => false,
-    report: (error, { execution_id, name }) =>
-      deps.report("a step failed unexpectedly", { execution_id, name, error }),
-    spent: { external_calls: 0, tokens: 0, steps_completed: 0 },
-    unsaved: [],
-    outputCharacters: 0,
-    untold: [startedEvent(execution, input, started_at)],
-    journal: NO_JOURNAL,
-  };
+  const run: Run = newRun(
+    { ...deps, journal: NO_JOURNAL, signal: () => new AbortController().signal, isAborted: () => false },
+    { execution: { ...execution, started_at }, program: definition, input },
+  );
+  run.untold.push(startedEvent(execution, input, started_at));
   const outcome = await interpret(run);
   return outcome.kind === "success" || outcome.kind === "failed"
-    ? conclude(run, outcome, clock.now())
+    ? conclude(run, outcome, deps.clock.now())
     : undefined;
 }
 
 // Only steps with an effect are written down on the way.
-const NO_JOURNAL: Run["journal"] = { mark: async () => false, checkpoint: async () => false };
+const NO_JOURNAL: Journal = { mark: async () => false, checkpoint: async () => false };

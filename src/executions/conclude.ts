@@ -1,12 +1,12 @@
 import type { NewEvent } from "../events/service.ts";
 import type { Json } from "../lib/json.ts";
 import { endedEvent, stepEvents } from "./events.ts";
-import type { Outcome, Run } from "./interpreter.ts";
+import type { Outcome, Run } from "./run.ts";
 import type { ExecutionEnd } from "./store.ts";
 
 /** What a run that has come to its end leaves to be stored, and what there is to tell of it. */
 export function conclude(
-  { execution, input, spent, unsaved: steps, untold }: Run,
+  { execution, input, spent, unsaved: steps, untold, response, hasLoose }: Run,
   outcome: Extract<Outcome, { kind: "success" | "failed" }>,
   ended_at: number,
 ): { end: ExecutionEnd; events: NewEvent[] } {
@@ -22,6 +22,8 @@ export function conclude(
       started_at,
       ended_at,
       steps,
+      response,
+      hasLoose,
     },
     events: [
       ...untold,

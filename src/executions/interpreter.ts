@@ -1,60 +1,34 @@
-import type { NewEvent } from "../events/service.ts";
-import { type Clock, iso } from "../lib/clock.ts";
+import { iso } from "../lib/clock.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import { redact } from "../lib/redact.ts";
-import { renderDeep, TemplateError } from "../lib/template.ts";
+import { renderDeep } from "../lib/template.ts";
 import { nodeType } from "../nodes/index.ts";
-import { NodeError, type NodeServices, type NodeType } from "../nodes/node.ts";
+import { NodeError, type NodeResult, type NodeType } from "../nodes/node.ts";
+import { holds } from "../nodes/when.ts";
 import type { Node } from "../workflows/schema.ts";
-import { isTruthy, retryDelay, retryPolicy, type StepOptions, splitOptions } from "./options.ts";
-import type { ExecutionError } from "./schema.ts";
-import type { ExecutionRow, Spent, StepRow } from "./store.ts";
+import { failStep, goOnAfterFailure, toError } from "./failure.ts";
+import { branchNodes, runFlow } from "./flow.ts";
+import { type StepOptions, splitOptions } from "./options.ts";
+import {
+  CUT,
+  countStep,
+  type Ended,
+  endStep,
+  keepInput,
+  LOST,
+  type Outcome,
+  type Place,
+  type Run,
+  type Scope,
+  saveProgress,
+  takeAround,
+} from "./run.ts";
+import type { StepRow } from "./store.ts";
 
-export type Program = { nodes: Node[]; output_mapping: JsonObject };
-
-export type Outcome =
-  | { kind: "success"; output: Json }
-  | { kind: "failed"; error: ExecutionError }
-  | { kind: "suspended"; at: number; reason: string }
-  /** The job was taken away under way: cancelled, or held by someone else by now. */
-  | { kind: "lost" };
-
-/** Where steps go. Both answer false when the run does not hold its job any more. */
-export type Journal = {
-  /** A step with an effect is about to happen. */
-  mark(step: StepRow, durable: boolean): Promise<boolean>;
-  /** What was done so far must be on disk before the run goes on. */
-  checkpoint(steps: StepRow[], spent: Spent): Promise<boolean>;
-};
-
-export type Run = {
-  execution: ExecutionRow & { started_at: number };
-  program: Program;
-  input: JsonObject;
-  /** Stored steps of an earlier life, by position. */
-  done: Map<string, StepRow>;
-  journal: Journal;
-  services: NodeServices;
-  clock: Clock;
-  /** Made when first asked for: a run that leaves this program nowhere needs none. */
-  signal(): AbortSignal;
-  isAborted(): boolean;
-  /** Told of failures that are Errand's own fault; the step shows no more than that. */
-  report(error: unknown, step: StepRow): void;
-  spent: Spent;
-  /** Steps that no checkpoint has stored yet; the caller stores them with the outcome. */
-  unsaved: StepRow[];
-  /** Of every output so far, those of an earlier life included. */
-  outputCharacters: number;
-  /** Events that no commit has carried yet. */
-  untold: NewEvent[];
-};
-
-const LARGEST_OUTPUT = 1024 * 1024;
-// All outputs of a run together: a long chain of steps, each within its cap, must not fill memory and disk.
-const LARGEST_RUN = 8 * 1024 * 1024;
 // A run gives way to everybody else after this long.
 const LONGEST_TURN_MS = 5;
+// Steps without an effect share a checkpoint, but for this many: a long loop must not hold them all.
+const MOST_UNSAVED = 256;
 
 /**
  * Runs a workflow's nodes in order from wherever the stored steps end.
@@ -64,27 +38,32 @@ const LONGEST_TURN_MS = 5;
  * - A node with an effect is marked before and stored after, before anything else happens. One that was
  *   under way when the program died is run again with the same idempotency key, or fails, as its
  *   `on_unknown` says.
- * - A failed attempt that may be retried suspends the run: the wait is a row, not a timer.
+ * - What waits (a retry, a wait, another workflow) suspends the run: the wait is a row, not a timer. Lists
+ *   inside of a node are gone through again from their beginning, over what is stored of them.
  */
 export async function interpret(run: Run): Promise<Outcome> {
   const scope = firstScope(run);
-  let last: Json = null;
-  const { nodes } = run.program;
-  let turn = performance.now();
-  for (let index = 0; index < nodes.length; index++) {
-    const node = nodes[index]!;
-    if (run.isAborted()) return { kind: "lost" };
-    const ended = await runNode(run, node, String(index), index, scope);
-    if (ended.kind !== "value") return ended;
-    last = ended.value;
-    remember(scope, node, ended.value);
-    if (performance.now() - turn > LONGEST_TURN_MS) {
-      await new Promise((resolve) => setImmediate(resolve));
-      turn = performance.now();
+  const deadline = run.execution.deadline_at ?? undefined;
+  const ended = await runList(run, run.program.nodes, { prefix: "", scope, deadline });
+  switch (ended.kind) {
+    case "value":
+      return mapOutput(run, ended.value, scope);
+    case "stopped":
+      return ended.outcome;
+    case "suspended":
+      return { ...ended, at: Math.min(ended.at, deadline ?? ended.at) };
+    case "expired": {
+      const message = "The run did not end within its time limit.";
+      return { kind: "failed", error: { code: "RUN_TIMEOUT", message, node: null } };
     }
-    const isLast = index === nodes.length - 1;
-    if (ended.hadEffect && !isLast && !(await saveProgress(run))) return { kind: "lost" };
+    case "cut":
+      return { kind: "lost" };
+    default:
+      return ended;
   }
+}
+
+function mapOutput(run: Run, last: Json, scope: Scope): Outcome {
   if (Object.keys(run.program.output_mapping).length === 0) return { kind: "success", output: last };
   try {
     return { kind: "success", output: renderDeep(run.program.output_mapping, scope) };
@@ -93,10 +72,7 @@ export async function interpret(run: Run): Promise<Outcome> {
   }
 }
 
-type Scope = Record<string, Json>;
-type Ended = { kind: "value"; value: Json; hadEffect: boolean } | Exclude<Outcome, { kind: "success" }>;
-
-function firstScope({ execution, input }: Run): Scope {
+export function firstScope({ execution, input }: Pick<Run, "execution" | "input">): Scope {
   return {
     ...input,
     inputs: input,
@@ -110,8 +86,52 @@ function firstScope({ execution, input }: Run): Scope {
   };
 }
 
+/** Runs a list of nodes to its end; the value is the last node's. */
+async function runList(run: Run, nodes: Node[], place: Place): Promise<Ended> {
+  const { prefix, scope, signal, deadline } = place;
+  const isInner = prefix !== "";
+  let last: Json = null;
+  for (let index = 0; index < nodes.length; index++) {
+    const node = nodes[index]!;
+    if (run.isAborted()) return LOST;
+    if (signal?.aborted) return CUT;
+    if (deadline !== undefined && run.clock.now() >= deadline) return { kind: "expired" };
+    const ended = await runNode(run, node, `${prefix}${index}`, place);
+    if (ended.kind !== "value") return ended;
+    last = ended.value;
+    remember(scope, node, ended.value);
+    if (performance.now() - run.turn > LONGEST_TURN_MS) {
+      await new Promise((resolve) => setImmediate(resolve));
+      run.turn = performance.now();
+    }
+    const isLast = !isInner && index === nodes.length - 1;
+    const mustSave = (ended.mustSave && !isLast) || run.unsaved.length >= MOST_UNSAVED;
+    // Before it is accepted a run is all in memory: it is stored whole, or run again.
+    if (mustSave && run.links && !(await saveProgress(run))) return LOST;
+  }
+  return { kind: "value", value: last, mustSave: false };
+}
+
+/** Variables that a condition's nodes set count for what follows it, also in a life that does not run them. */
+function recallVariables(run: Run, node: Node, position: string, scope: Scope): void {
+  const { input } = run.done.get(position)!;
+  const branch = input === null ? null : (JSON.parse(input) as { branch: string | null }).branch;
+  if (branch === null) return;
+  for (const [index, each] of branchNodes(node.input_config as Record<string, Json>, branch).entries()) {
+    const at = `${position}.${branch}.${index}`;
+    const step = run.done.get(at);
+    if (step?.state !== "success" && step?.state !== "failed") continue;
+    if (each.node_type_name === "condition") recallVariables(run, each, at, scope);
+    else if (step.output !== null) setVariables(scope, each, JSON.parse(step.output));
+  }
+}
+
 function remember(scope: Scope, node: Node, value: Json): void {
   scope[node.name] = value;
+  setVariables(scope, node, value);
+}
+
+function setVariables(scope: Scope, node: Node, value: Json): void {
   if (node.node_type_name !== "set_variables" || !isObject(value)) return;
   const vars = scope["vars"] as JsonObject;
   // Defined, not assigned: a value may have come from elsewhere with a `__proto__` of its own.
@@ -120,46 +140,57 @@ function remember(scope: Scope, node: Node, value: Json): void {
   }
 }
 
-async function saveProgress(run: Run): Promise<boolean> {
-  const steps = run.unsaved.splice(0);
-  return run.journal.checkpoint(steps, run.spent);
-}
-
-async function runNode(run: Run, node: Node, position: string, seq: number, scope: Scope): Promise<Ended> {
+async function runNode(run: Run, node: Node, position: string, place: Place): Promise<Ended> {
   const before = run.done.get(position);
-  if (before && (before.state === "success" || before.state === "skipped" || before.state === "failed")) {
-    return {
-      kind: "value",
-      value: before.output === null ? null : JSON.parse(before.output),
-      hadEffect: false,
-    };
+  if (before && (before.state === "success" || before.state === "skipped")) {
+    if (node.node_type_name === "condition") recallVariables(run, node, position, place.scope);
+    const value = before.output === null ? null : JSON.parse(before.output);
+    return { kind: "value", value, mustSave: false };
   }
   const { options, config } = splitOptions(node.input_config);
+  const around = { run, place, options, runList };
+  if (before?.state === "failed") {
+    if (node.node_type_name === "condition") recallVariables(run, node, position, place.scope);
+    return goOnAfterFailure(around, before);
+  }
+  if (before?.state === "retrying" && (before.wake_at ?? 0) > run.clock.now()) {
+    return { kind: "suspended", at: before.wake_at!, reason: "a later attempt" };
+  }
   const type = nodeType(node.node_type_name);
   const step: StepRow = {
     execution_id: run.execution.id,
     position,
-    seq,
+    seq: Number.parseInt(position, 10),
+    rev: 0,
     name: node.name,
     node_type_name: node.node_type_name,
     state: "started",
     attempts: before?.attempts ?? 0,
-    input: null,
+    input: before?.input ?? null,
     output: null,
     error: null,
     started_at: before?.started_at ?? run.clock.now(),
     ended_at: null,
+    wake_at: null,
   };
   try {
+    if (!before) countStep(run);
     if (!type)
       throw new NodeError("UNKNOWN_NODE_TYPE", `This Errand has no node type ${node.node_type_name}.`);
-    if (options.run_if !== undefined && !isTruthy(renderDeep(options.run_if, scope))) {
-      return end(run, step, "skipped", null, false);
+    const isNew = !before || before.state === "retrying";
+    if (isNew && options.run_if !== undefined && !holds(options.run_if, place.scope)) {
+      return endStep(run, step, "skipped", null, false);
     }
-    if (options.pinned_output !== undefined) return end(run, step, "success", options.pinned_output, false);
-    const input = renderDeep(config, scope);
+    if (options.pinned_output !== undefined) {
+      return endStep(run, step, "success", options.pinned_output, false);
+    }
+    if (type.flow) {
+      if (isNew) step.attempts++;
+      return await runFlow({ ...around, node, type, step, before, config });
+    }
+    const input = renderDeep(config, place.scope);
     // What is shown of a step is read by more people than may know its credentials.
-    step.input = JSON.stringify(type.effect === "none" ? input : redact(input));
+    keepInput(run, step, type.effect === "none" ? input : redact(input));
     step.attempts++;
     if (type.effect !== "none") {
       if (before?.state === "started" && options.on_unknown === "fail") {
@@ -168,98 +199,66 @@ async function runNode(run: Run, node: Node, position: string, seq: number, scop
           "Errand stopped while this step ran; it may or may not have happened.",
         );
       }
-      if (!(await run.journal.mark({ ...step }, options.on_unknown === "fail"))) return { kind: "lost" };
+      const mark = { ...step, rev: run.rev++ };
+      run.hasLoose ||= position.includes(".");
+      if (!(await run.journal.mark(mark, takeAround(run), options.on_unknown === "fail"))) return LOST;
     }
-    const output = await callNode(run, type, input, position, options);
+    const result = await callNode(run, type, input, position, place, options);
+    // From here to the end of the step nothing is waited for: what was spent and the step are stored together.
+    run.spent.tokens += result.tokens ?? 0;
+    run.spent.external_calls += result.external_calls ?? 0;
     const value = node.output_mapping
-      ? renderDeep(node.output_mapping as JsonObject, { ...scope, output })
-      : output;
-    return end(run, step, "success", value, type.effect !== "none");
+      ? renderDeep(node.output_mapping as JsonObject, { ...place.scope, output: result.output })
+      : result.output;
+    return endStep(run, step, "success", value, type.effect !== "none");
   } catch (error) {
-    if (run.isAborted()) return { kind: "lost" };
-    return failStep(run, step, options, type, error);
+    if (run.isAborted()) return LOST;
+    if (place.signal?.aborted) return CUT;
+    if (error instanceof Expired) return { kind: "expired" };
+    return failStep(around, step, type, error);
   }
 }
+
+class Expired extends Error {}
 
 async function callNode(
   run: Run,
   type: NodeType,
   input: Json,
   position: string,
+  place: Place,
   options: StepOptions,
-): Promise<Json> {
-  const seconds = options.timeout_seconds;
-  const limit = seconds ? new AbortController() : undefined;
-  const disarm = seconds && limit ? run.clock.after(seconds * 1_000, () => limit.abort()) : undefined;
+): Promise<NodeResult> {
+  const { execution, services, clock } = run;
+  const own = options.timeout_seconds === undefined ? undefined : options.timeout_seconds * 1_000;
+  const left = place.deadline === undefined ? undefined : place.deadline - clock.now();
+  const ms = own === undefined ? left : Math.min(own, left ?? own);
+  const limit = ms === undefined ? undefined : new AbortController();
+  const disarm = limit && clock.after(ms!, () => limit.abort());
   try {
-    const { execution, services } = run;
-    const result = await type.run(input as never, {
+    const running = type.run(input as never, {
       ...services,
       get signal() {
-        return limit ? AbortSignal.any([run.signal(), limit.signal]) : run.signal();
+        const others = [place.signal, limit?.signal].filter((signal) => signal !== undefined);
+        return others.length === 0 ? run.signal() : AbortSignal.any([run.signal(), ...others]);
       },
       hop: execution.hop,
       idempotencyKey: `${execution.id}/${position}`,
       scope: { workspace_id: execution.workspace_id, project_id: execution.project_id },
     });
-    run.spent.tokens += result.tokens ?? 0;
-    run.spent.external_calls += result.external_calls ?? 0;
-    return result.output;
+    // A node that does not listen to its signal must not hold the run past its time.
+    return limit ? await Promise.race([running, rejected(limit.signal)]) : await running;
   } catch (error) {
-    if (limit?.signal.aborted) {
-      throw new NodeError("TIMEOUT", `The step did not end within ${seconds} s.`, { retryable: true });
-    }
-    throw error;
+    if (!limit?.signal.aborted) throw error;
+    if (own === undefined || (left !== undefined && left <= own)) throw new Expired();
+    const message = `The step did not end within ${options.timeout_seconds} s.`;
+    throw new NodeError("TIMEOUT", message, { retryable: true });
   } finally {
     disarm?.();
   }
 }
 
-function end(run: Run, step: StepRow, state: "success" | "skipped", value: Json, hadEffect: boolean): Ended {
-  const output = JSON.stringify(value ?? null);
-  if (output.length > LARGEST_OUTPUT) {
-    throw new NodeError("OUTPUT_TOO_LARGE", `The step's output is over ${LARGEST_OUTPUT / 1024} KiB.`);
-  }
-  run.outputCharacters += output.length;
-  if (run.outputCharacters > LARGEST_RUN) {
-    throw new NodeError("RUN_TOO_LARGE", `The outputs of this run are over ${LARGEST_RUN / 1024 ** 2} MiB.`);
-  }
-  run.unsaved.push({ ...step, state, output, ended_at: run.clock.now() });
-  if (state === "success") run.spent.steps_completed++;
-  return { kind: "value", value: value ?? null, hadEffect };
-}
-
-function failStep(
-  run: Run,
-  step: StepRow,
-  options: StepOptions,
-  type: NodeType | undefined,
-  cause: unknown,
-): Ended {
-  const error = { ...toError(cause), node: step.name };
-  if (error.code === "INTERNAL") run.report(cause, step);
-  const retry = retryPolicy(options, type?.retries);
-  const now = run.clock.now();
-  if (cause instanceof NodeError && cause.retryable && step.attempts < retry.max_attempts) {
-    run.unsaved.push({ ...step, state: "retrying", error: JSON.stringify(error) });
-    return { kind: "suspended", at: now + retryDelay(retry, step.attempts), reason: error.message };
-  }
-  const value: Json =
-    options.on_error === "default"
-      ? (options.default_output ?? null)
-      : options.on_error === "continue"
-        ? { error: { code: error.code, message: error.message } }
-        : null;
-  const failed: StepRow = { ...step, state: "failed", error: JSON.stringify(error), ended_at: now };
-  run.unsaved.push({ ...failed, output: value === null ? null : JSON.stringify(value) });
-  if (options.on_error === "continue" || options.on_error === "default") {
-    return { kind: "value", value, hadEffect: true };
-  }
-  return { kind: "failed", error };
-}
-
-function toError(error: unknown): { code: string; message: string } {
-  if (error instanceof NodeError) return { code: error.code, message: error.message };
-  if (error instanceof TemplateError) return { code: "TEMPLATE", message: error.message };
-  return { code: "INTERNAL", message: "The step failed for a reason of Errand's own; the log has it." };
-}
+const rejected = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });

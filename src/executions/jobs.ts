@@ -1,17 +1,21 @@
-import { withOutbox } from "../events/outbox.ts";
+import { withOutbox, withPlacements } from "../events/outbox.ts";
 import type { Events, NewEvent } from "../events/service.ts";
 import type { Outbox } from "../events/store.ts";
 import { defineJob, done, type Fate, type JobKind, type JobRun, settled, settledUntil } from "../jobs/job.ts";
 import { persist } from "../jobs/persist.ts";
-import type { Runner } from "../jobs/runner.ts";
+import type { Placement, Runner } from "../jobs/runner.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { NodeServices } from "../nodes/node.ts";
 import type { Definition } from "../workflows/service.ts";
 import { conclude } from "./conclude.ts";
+import { runsAtOnce } from "./concurrency.ts";
 import { endedEvent, startedEvent, stepEvents } from "./events.ts";
-import { interpret, type Outcome, type Run } from "./interpreter.ts";
-import type { ExecutionRow, ExecutionStore, StepRow } from "./store.ts";
+import { interpret } from "./interpreter.ts";
+import { newRun } from "./new-run.ts";
+import type { Journal, Links, Outcome, Run } from "./run.ts";
+import type { ExecutionError } from "./schema.ts";
+import type { ExecutionRow, ExecutionStore, Queued, StepRow } from "./store.ts";
 
 /** What the accepting side already had in memory. */
 export type RunPayload = {
@@ -27,32 +31,27 @@ type Deps = {
   clock: Clock;
   services: NodeServices;
   definition(hash: string): Promise<Definition>;
-  /** Told of every execution that ended or went away, for those who wait for it. */
+  /** What a run has to do with others: see `createLinks`. */
+  links(run: { execution: ExecutionRow; job: JobRun; commit: Commit }): Links;
+  /** What is to run because this one failed, put together with its end. */
+  afterFailure(failed: ExecutionRow, error: ExecutionError): Promise<NextRun | undefined>;
+  /** Ends the executions that a run was waiting for when it ended. */
+  cancelWaitedFor(id: string): Promise<void>;
+  /** Told of every execution that ended, went away or was answered, for those who wait for it. */
   ended(id: string): void;
+  /** Told of everything stored of a run, for those who follow it. */
+  changed(id: string): void;
   report(message: string, fields: Record<string, unknown>): void;
 };
 
+/** One commit of a result and what it tells of; held on to while the disk refuses. */
+export type Commit = (list: NewEvent[], store: (outbox: Outbox[]) => Promise<boolean>) => Promise<boolean>;
+
+export type NextRun = { queued: Queued; placement: Placement };
+
 /** Runs one execution until it ends, waits or is taken away; every result is stored with the job's fate. */
 export function runExecution(deps: Deps): JobKind {
-  const { store, clock } = deps;
-
-  /**
-   * One commit of a result and what it tells of; held on to while the disk refuses. The first one of a run
-   * that was queued also tells of its start.
-   */
-  async function commit(
-    run: Run,
-    list: NewEvent[],
-    store: (outbox: Outbox[]) => Promise<boolean>,
-  ): Promise<boolean> {
-    const { execution, untold } = run;
-    const events = [...untold, ...list];
-    const held = await persist(clock, run.isAborted, () =>
-      withOutbox(deps, execution, events, execution.hop, store),
-    );
-    untold.length = 0;
-    return held;
-  }
+  const { store, clock, runner } = deps;
 
   async function load(ref: string, job: JobRun): Promise<(RunPayload & { steps: StepRow[] }) | undefined> {
     const payload = job.payload as RunPayload | undefined;
@@ -60,9 +59,17 @@ export function runExecution(deps: Deps): JobKind {
     const execution = await store.get(ref);
     if (!execution || !["queued", "running", "waiting"].includes(execution.state)) return undefined;
     const input = JSON.parse(execution.input) as JsonObject;
-    const steps = execution.state === "queued" ? [] : await store.steps(ref);
+    const isFresh = execution.state === "queued" && execution.origin_id === null;
+    const steps = isFresh ? [] : await store.steps(ref);
     const definition = await deps.definition(execution.definition_hash);
     return { execution, input, steps, definition };
+  }
+
+  /** Nobody waits for the result any more: the parent ended while this was started. */
+  async function isOrphan({ parent_id, parent_waits }: ExecutionRow): Promise<boolean> {
+    if (parent_id === null || !parent_waits) return false;
+    const parent = await store.get(parent_id);
+    return parent !== undefined && parent.ended_at !== null;
   }
 
   async function run(ref: string, job: JobRun): Promise<Fate> {
@@ -72,61 +79,86 @@ export function runExecution(deps: Deps): JobKind {
     const started_at = loaded.execution.started_at ?? clock.now();
     const execution = { ...loaded.execution, started_at };
     const { lease } = job;
-    const state: Run = {
-      execution,
-      program: definition,
-      input,
-      done: new Map(steps.map((step) => [step.position, step])),
-      services: deps.services,
-      clock,
-      signal: () => job.signal,
-      isAborted: () => job.isAborted(),
-      report: (error, { execution_id, name }) =>
-        deps.report("a step failed unexpectedly", { execution_id, name, error }),
-      spent: {
-        external_calls: execution.external_calls,
-        tokens: execution.tokens,
-        steps_completed: execution.steps_completed,
-      },
-      unsaved: [],
-      outputCharacters: steps.reduce((sum, step) => sum + (step.output?.length ?? 0), 0),
-      untold: execution.state === "queued" ? [startedEvent(execution, input, started_at)] : [],
-      journal: {
-        mark: (step, durable) =>
-          commit(state, [], (outbox) => store.mark({ lease, step, started_at, outbox, durable })),
-        checkpoint: (saved, spent) =>
-          commit(state, stepEvents(execution, saved), (outbox) =>
-            store.checkpoint({ lease, id: execution.id, started_at, spent, steps: saved, outbox }),
-          ),
+    if (await isOrphan(execution)) {
+      await deps.cancelWaitedFor(execution.parent_id!);
+      return settled;
+    }
+    // The first commit of a run that was queued also tells of its start.
+    const untold = execution.state === "queued" ? [startedEvent(execution, input, started_at)] : [];
+    const commit: Commit = async (list, store) => {
+      // Taken at once: lists that run beside each other commit beside each other.
+      const events = [...untold.splice(0), ...list];
+      const held = await persist(clock, job.isAborted.bind(job), () =>
+        withOutbox(deps, execution, events, execution.hop, store),
+      );
+      deps.changed(execution.id);
+      return held;
+    };
+    let answered = execution.response !== null;
+    const journal: Journal = {
+      mark: (step, around, durable) =>
+        commit([], (outbox) => store.mark({ lease, steps: [...around, step], started_at, outbox, durable })),
+      async checkpoint(saved, spent) {
+        const { response } = state;
+        const held = await commit(stepEvents(execution, saved), (outbox) =>
+          store.checkpoint({ lease, id: execution.id, started_at, spent, steps: saved, response, outbox }),
+        );
+        if (held && !answered && response !== null) {
+          answered = true;
+          deps.ended(execution.id);
+        }
+        return held;
       },
     };
-    return settle(job, state, await interpret(state));
+    const state = newRun(
+      {
+        ...deps,
+        journal,
+        links: deps.links({ execution, job, commit }),
+        signal: () => job.signal,
+        isAborted: () => job.isAborted(),
+      },
+      { execution, program: definition, input, steps },
+    );
+    return settle(job, state, commit, await interpret(state));
   }
 
-  async function settle(job: JobRun, state: Run, outcome: Outcome): Promise<Fate> {
-    const { execution, spent, unsaved: steps } = state;
+  async function settle(job: JobRun, state: Run, commit: Commit, outcome: Outcome): Promise<Fate> {
+    const { execution, spent, unsaved: steps, response } = state;
     const { started_at } = execution;
     if (outcome.kind === "lost") return settled;
-    const saving = { lease: job.lease, id: execution.id, started_at, spent, steps };
+    const saving = { lease: job.lease, id: execution.id, started_at, spent, steps, response };
     if (outcome.kind === "suspended") {
       const { at, reason } = outcome;
-      const held = await commit(state, stepEvents(execution, steps), (outbox) =>
-        store.suspend({ ...saving, at, reason, outbox }),
-      );
-      return held ? settledUntil(at) : settled;
+      let due: number | undefined;
+      await commit(stepEvents(execution, steps), async (outbox) => {
+        due = await store.suspend({ ...saving, at, now: clock.now(), reason, outbox });
+        return due !== undefined;
+      });
+      if (due === undefined) return settled;
+      // Woken while it ran: the sweep would find it, a moment later.
+      if (due < at) await runner.wake(execution.id);
+      return settledUntil(due);
     }
     const { end, events } = conclude(state, outcome, clock.now());
-    state.untold.length = 0;
-    await commit(state, events, (outbox) =>
-      store.finish({
-        ...end,
-        id: execution.id,
-        workflow_id: execution.workflow_id,
-        lease: job.lease,
-        outbox,
-      }),
+    const next = outcome.kind === "failed" ? await deps.afterFailure(execution, outcome.error) : undefined;
+    const placements = next ? [next.placement] : [];
+    await withPlacements(runner, placements, () =>
+      commit(events, (outbox) =>
+        store.finish({
+          ...end,
+          id: execution.id,
+          workflow_id: execution.workflow_id,
+          parent_id: execution.parent_id,
+          lease: job.lease,
+          outbox,
+          ...(next ? { next: next.queued } : {}),
+        }),
+      ),
     );
     deps.ended(execution.id);
+    if (state.hasLoose) await deps.cancelWaitedFor(execution.id);
+    if (execution.parent_waits) await runner.wake(execution.parent_id!);
     return settled;
   }
 
@@ -149,11 +181,24 @@ export function runExecution(deps: Deps): JobKind {
       output: null,
       error,
     });
-    await withOutbox(deps, execution, [ended], execution.hop, (outbox) =>
-      store.stop({ id: ref, state: "failed", error: JSON.stringify(error), ended_at: at, outbox }),
+    const next = await deps.afterFailure(execution, error);
+    const end = { id: ref, state: "failed" as const, error: JSON.stringify(error), ended_at: at };
+    await withPlacements(runner, next ? [next.placement] : [], () =>
+      withOutbox(deps, execution, [ended], execution.hop, (outbox) =>
+        store.stop({ ...end, outbox, ...(next ? { next: next.queued } : {}) }),
+      ),
     );
     deps.ended(ref);
+    deps.changed(ref);
+    await deps.cancelWaitedFor(ref);
   }
 
-  return defineJob({ kind: "execution.run", lane: "runs", per_key: 256, crash_limit: 3, run, dead });
+  return defineJob({
+    kind: "execution.run",
+    lane: "runs",
+    per_key: runsAtOnce,
+    crash_limit: 3,
+    run,
+    dead,
+  });
 }

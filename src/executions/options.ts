@@ -1,11 +1,14 @@
 import { isObject, type Json } from "../lib/json.ts";
+import type { Node } from "../workflows/schema.ts";
 
 /** `input_config._options`, which every node takes (design 6); validated when the workflow was saved. */
 export type StepOptions = {
   run_if?: Json;
   retry?: { max_attempts?: number; delay_seconds?: number; backoff_multiplier?: number };
   timeout_seconds?: number;
-  on_error?: "stop" | "continue" | "default";
+  /** route: `error_nodes` run, with `error` to be named, and the last one's output stands for this one's. */
+  on_error?: "stop" | "continue" | "default" | "route";
+  error_nodes?: Node[];
   default_output?: Json;
   pinned_output?: Json;
   /** A step with an effect that was under way when the program died: do it again, or fail. */
@@ -38,12 +41,3 @@ const LONGEST_DELAY_MS = 24 * 3_600_000;
 /** How long to wait after attempt `attempt` failed, in milliseconds. */
 export const retryDelay = (retry: Retry, attempt: number): number =>
   Math.min(retry.delay_seconds * 1_000 * retry.backoff_multiplier ** (attempt - 1), LONGEST_DELAY_MS);
-
-/** A rendered `run_if`: nothing, false, zero, the empty string and the word "false" mean no. */
-export const isTruthy = (value: Json | undefined): boolean =>
-  value !== undefined &&
-  value !== null &&
-  value !== false &&
-  value !== 0 &&
-  value !== "" &&
-  value !== "false";

@@ -21,7 +21,29 @@ export const presentExecution = (row: ExecutionRow) => ({
   duration_seconds: row.started_at && row.ended_at ? seconds(row.started_at, row.ended_at) : null,
   credits_used: credits(row),
   steps_completed: row.steps_completed,
+  /** What respond_to_webhook answered, once it has. */
+  response: parsed(row.response),
+  parent_execution_id: row.parent_id,
+  origin_execution_id: row.origin_id,
 });
+
+/** Steps as they stand in the workflow: a node before what is inside of it, items in their order. */
+export const presentSteps = (rows: StepRow[]) =>
+  rows
+    .map((row) => ({ row, path: row.position.split(".") }))
+    .sort((a, b) => compare(a.path, b.path))
+    .map(({ row }) => presentStep(row));
+
+function compare(a: string[], b: string[]): number {
+  const shared = Math.min(a.length, b.length);
+  for (let at = 0; at < shared; at++) {
+    const [left, right] = [a[at]!, b[at]!];
+    if (left === right) continue;
+    const difference = Number(left) - Number(right);
+    return Number.isNaN(difference) ? (left < right ? -1 : 1) : difference;
+  }
+  return a.length - b.length;
+}
 
 export const presentStep = (row: StepRow) => ({
   name: row.name,

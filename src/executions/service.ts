@@ -1,148 +1,77 @@
-import { withOutbox, withPlacements } from "../events/outbox.ts";
-import type { Events } from "../events/service.ts";
+import { withOutbox } from "../events/outbox.ts";
 import type { StartContext } from "../hooks/idempotency.ts";
-import type { ClaimOutcome } from "../hooks/store.ts";
-import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
-import { type Clock, iso } from "../lib/clock.ts";
-import { AppError, conflict, forbidden, invalid, notFound } from "../lib/errors.ts";
-import { isUuid, newId } from "../lib/ids.ts";
-import type { JsonObject } from "../lib/json.ts";
-import type { NodeServices } from "../nodes/node.ts";
+import { AppError, forbidden, notFound, unauthorized } from "../lib/errors.ts";
+import { isUuid } from "../lib/ids.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
+import { sameSecret } from "../lib/secrets.ts";
+import type { Vault } from "../lib/vault.ts";
 import type { Definition, WorkflowTarget } from "../workflows/service.ts";
-import { isQuick, runAtOnce } from "./at-once.ts";
-import type { conclude } from "./conclude.ts";
-import { endedEvent, startedEvent } from "./events.ts";
-import type { RunPayload } from "./jobs.ts";
-import { presentExecution, presentStep } from "./present.ts";
-import type { StartExecution } from "./schema.ts";
-import type { ExecutionRow, ExecutionStore } from "./store.ts";
+import { endedEvent } from "./events.ts";
+import { runExecution } from "./jobs.ts";
+import { createLinks, placeOf } from "./links.ts";
+import { presentExecution, presentSteps } from "./present.ts";
+import type { ExecutionError, StartExecution } from "./schema.ts";
+import { createStarts, type StartAnswer, type StartDeps } from "./start.ts";
+import type { ExecutionRow } from "./store.ts";
 import type { Waiters } from "./waiters.ts";
 
-export type StartRequest = {
-  input: JsonObject;
-  source: string;
-  metadata: JsonObject;
-  /** Made before the commit, so that a repeated request can be given the very same answer. */
-  answer(started: { execution_id: string; estimated_completion: string }): {
-    status: number;
-    body: JsonObject;
-  };
-} & StartContext;
-
-export type StartAnswer = { status: number; body: JsonObject; replayed: boolean };
+export type { StartAnswer, StartRequest } from "./start.ts";
 
 export type Executions = ReturnType<typeof createExecutions>;
 
-const USUAL_RUN_MS = 1_000;
 const DEFAULT_WAIT_SECONDS = 30;
 
-export function createExecutions(deps: {
-  store: ExecutionStore;
-  events: Events;
-  runner: Runner;
-  clock: Clock;
-  waiters: Waiters;
-  services: NodeServices;
-  report(message: string, fields: Record<string, unknown>): void;
-  workflows: {
-    target(id: string): Promise<WorkflowTarget | undefined>;
-    definition(hash: string): Promise<Definition>;
-    definitionHash(caller: Caller, id: string, version: number | "draft"): Promise<string>;
-  };
-}) {
-  const { store, runner, clock, waiters, workflows } = deps;
-
-  /**
-   * Accepts one run, durably: execution, job, events and idempotency claim are one commit.
-   * Throws `invalid_input` when the input does not fit the workflow's input_schema, `conflict` when the
-   * idempotency key was used with another request.
-   */
-  async function start(target: WorkflowTarget, request: StartRequest): Promise<StartAnswer> {
-    const definition = await workflows.definition(target.definition_hash);
-    const faults = definition.checkInput(request.input);
-    if (faults.length > 0) throw invalid(faults.map((fault) => ({ ...fault, field: inInput(fault.field) })));
-
-    const now = clock.now();
-    const id = newId();
-    const execution: ExecutionRow = {
-      id,
-      workflow_id: target.id,
-      workspace_id: target.workspace_id,
-      project_id: target.project_id,
-      definition_hash: target.definition_hash,
-      state: "running",
-      source: request.source,
-      metadata: JSON.stringify(request.metadata),
-      input: JSON.stringify(request.input),
-      output: null,
-      error: null,
-      hop: request.hop,
-      external_calls: 0,
-      tokens: 0,
-      steps_completed: 0,
-      created_at: now,
-      started_at: now,
-      ended_at: null,
+export function createExecutions(
+  deps: StartDeps & {
+    waiters: Waiters;
+    vault: Pick<Vault, "seal" | "open">;
+    baseUrl(): string;
+    workflows: {
+      target(id: string): Promise<WorkflowTarget | undefined>;
+      definition(hash: string): Promise<Definition>;
+      definitionHash(caller: Caller, id: string, version: number | "draft"): Promise<string>;
     };
-    const usual = target.num_runs > 0 ? target.run_ms_total / target.num_runs : USUAL_RUN_MS;
-    const answer = request.answer({ execution_id: id, estimated_completion: iso(now + usual) });
-
-    const idempotency = request.idempotency && {
-      ...request.idempotency,
-      status: answer.status,
-      response: JSON.stringify(answer.body),
-    };
-    const quick = isQuick(definition, execution)
-      ? await runAtOnce(deps, { execution, definition, input: request.input })
-      : undefined;
-    const accepted = quick
-      ? await acceptEnded(execution, quick, idempotency)
-      : await acceptJob({ execution, definition, input: request.input }, idempotency);
-    if (accepted.outcome === "new") return { ...answer, replayed: false };
-    if (accepted.outcome === "replay") {
-      return { status: accepted.status, body: JSON.parse(accepted.response), replayed: true };
-    }
-    throw conflict("This Idempotency-Key was used with another request.");
-  }
-
-  type Claim = Parameters<ExecutionStore["accept"]>[0]["idempotency"];
-
-  async function acceptEnded(
-    execution: ExecutionRow,
-    ended: ReturnType<typeof conclude>,
-    idempotency: Claim,
-  ) {
-    let accepted: ClaimOutcome = { outcome: "mismatch" };
-    await withOutbox(deps, execution, ended.events, execution.hop, async (outbox) => {
-      accepted = await store.accept({ execution, end: ended.end, outbox, idempotency });
-      return accepted.outcome === "new";
-    });
-    return accepted as ClaimOutcome;
-  }
-
-  async function acceptJob(payload: RunPayload, idempotency: Claim) {
-    const { execution, input } = payload;
-    const job = { tenant: execution.workspace_id, key: execution.workflow_id, ref: execution.id };
-    const placement = runner.place("execution.run", job, payload);
-    if (placement.row.state === "ready") Object.assign(execution, { state: "queued", started_at: null });
-    const started =
-      execution.state === "running" ? [startedEvent(execution, input, execution.created_at)] : [];
-    let accepted: ClaimOutcome = { outcome: "mismatch" };
-    await withPlacements(runner, [placement], () =>
-      withOutbox(deps, execution, started, execution.hop, async (outbox) => {
-        accepted = await store.accept({ execution, job: placement.row, outbox, idempotency });
-        return accepted.outcome === "new";
-      }),
-    );
-    return accepted as ClaimOutcome;
-  }
+  },
+) {
+  const { store, runner, clock, waiters, workflows, vault } = deps;
+  const starts = createStarts(deps);
+  const { start } = starts;
 
   async function inScope(caller: Caller, id: string): Promise<ExecutionRow> {
     const execution = isUuid(id) ? await store.get(id) : undefined;
     if (!execution) throw notFound("execution", id);
     if (execution.project_id !== caller.project_id) throw forbidden("This key cannot reach that execution.");
     return execution;
+  }
+
+  /** Ends an execution from outside, with all it waits for. False: it had ended already. */
+  async function stop(execution: ExecutionRow, error: ExecutionError): Promise<boolean> {
+    const { id } = execution;
+    const at = clock.now();
+    const ended = endedEvent(execution, {
+      ...execution,
+      status: "cancelled",
+      started_at: execution.started_at ?? execution.created_at,
+      at,
+      input: JSON.parse(execution.input),
+      output: null,
+      error,
+    });
+    const stopped = await withOutbox(deps, execution, [ended], execution.hop, (outbox) =>
+      store.stop({ id, state: "cancelled", error: JSON.stringify(error), ended_at: at, outbox }),
+    );
+    if (!stopped) return false;
+    runner.cancel(id);
+    waiters.ended(id);
+    waiters.ended(following(id));
+    if (execution.parent_waits) await runner.wake(execution.parent_id!);
+    await cancelWaitedFor(id);
+    return true;
+  }
+
+  async function cancelWaitedFor(id: string): Promise<void> {
+    for (const child of await store.waitedFor(id)) await stop(child, NOT_WAITED_FOR);
   }
 
   async function targetInScope(caller: Caller, workflow_id: string): Promise<WorkflowTarget> {
@@ -154,7 +83,7 @@ export function createExecutions(deps: {
 
   async function get(caller: Caller, id: string) {
     const execution = await inScope(caller, id);
-    return { ...presentExecution(execution), steps: (await store.steps(id)).map(presentStep) };
+    return { ...presentExecution(execution), steps: presentSteps(await store.steps(id)) };
   }
 
   /**
@@ -217,29 +146,51 @@ export function createExecutions(deps: {
       };
     },
 
-    /** Ends an execution that has not ended; its running step is aborted. Conflict when it has. */
+    /** Ends an execution that has not ended, and what it waits for; its running step is aborted. */
     async cancel(caller: Caller, id: string) {
       const execution = await inScope(caller, id);
-      const at = clock.now();
-      const error = { code: "CANCELLED", message: "The execution was cancelled.", node: null };
-      const ended = endedEvent(execution, {
-        ...execution,
-        status: "cancelled",
-        started_at: execution.started_at ?? execution.created_at,
-        at,
-        input: JSON.parse(execution.input),
-        output: null,
-        error,
-      });
-      const stopped = await withOutbox(deps, execution, [ended], execution.hop, (outbox) =>
-        store.stop({ id, state: "cancelled", error: JSON.stringify(error), ended_at: at, outbox }),
-      );
-      if (!stopped) throw new AppError("conflict", "This execution has ended already.");
-      runner.cancel(id);
-      waiters.ended(id);
+      if (!(await stop(execution, CANCELLED))) {
+        throw new AppError("conflict", "This execution has ended already.");
+      }
       return get(caller, id);
     },
+
+    /**
+     * The call that a wait was for, from whoever was told its address. Throws `unauthorized` without its
+     * token, `gone` when the run does not wait for it any more.
+     */
+    async callBack(id: string, tokens: string[], body: Json): Promise<{ success: true; message: string }> {
+      const wait = isUuid(id) ? await store.wait(id) : undefined;
+      const token = wait && vault.open(wait.token, placeOf(id));
+      if (!wait || !token || tokens.length === 0 || !tokens.every((each) => sameSecret(each, token))) {
+        throw unauthorized("A valid token of this wait is required.");
+      }
+      if (!(await store.signal({ id, signal: JSON.stringify(body), at: clock.now() }))) {
+        throw new AppError("gone", "This wait is over: it was called before, or its execution has ended.");
+      }
+      await runner.wake(wait.execution_id);
+      return { success: true, message: "The execution goes on." };
+    },
+
+    /** Runs what was started. */
+    job: runExecution({
+      ...deps,
+      definition: workflows.definition,
+      links: createLinks({ ...deps, starts }),
+      afterFailure: starts.nextRun,
+      cancelWaitedFor,
+      ended: waiters.ended,
+      changed: (id) => waiters.ended(following(id)),
+    }),
   };
 }
 
-const inInput = (field: string): string => (field ? `input_data.${field}` : "input_data");
+/** What those wait by who follow an execution as it goes. */
+const following = (id: string): string => `${id}/steps`;
+
+const CANCELLED = { code: "CANCELLED", message: "The execution was cancelled.", node: null };
+const NOT_WAITED_FOR = {
+  code: "CANCELLED",
+  message: "The execution that waited for this one has ended.",
+  node: null,
+};

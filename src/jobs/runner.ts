@@ -45,6 +45,8 @@ export type Runner = {
   dropped(placements: Placement[]): void;
   /** Aborts the running job of `ref`, if there is one. */
   cancel(ref: string): void;
+  /** A store operation made the waiting job of `ref` due: takes it up without waiting for the next sweep. */
+  wake(ref: string): Promise<void>;
   /** Takes over what an earlier life left behind. Call once, before the first request. */
   start(): Promise<{ recovered: number; dead: number }>;
   /** Takes no more work, waits for what runs, at most `patienceMs`; the rest is put back for the next start. */
@@ -343,6 +345,15 @@ export function createRunner(deps: {
 
     cancel(ref) {
       for (const job of active.values()) if (job.row.ref === ref) job.abort(new Error("cancelled"));
+    },
+
+    async wake(ref) {
+      const found = await store.waitingOf(ref);
+      if (!found || stopping || capacity[found.lane] === 0) return;
+      const lane = laneOf(found.lane);
+      lane.backlog.add(found.tenant, found.key);
+      lane.fresh.add(found.key);
+      pump(lane);
     },
 
     async start() {

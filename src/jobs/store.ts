@@ -25,5 +25,7 @@ export type JobStore = {
   dueKeys(lane: Lane, since: number, now: number, limit: number): Promise<Waiting[]>;
   /** When the next job that is not due yet falls due. */
   nextDue(lane: Lane, now: number): Promise<number | undefined>;
+  /** Where the job of `ref` waits; undefined when none does. */
+  waitingOf(ref: string): Promise<(Waiting & { lane: Lane }) | undefined>;
   counts(): Promise<{ lane: Lane; state: string; count: number }[]>;
 };

@@ -51,6 +51,25 @@ export type NodeResult = { output: Json; tokens?: number; external_calls?: numbe
 
 export type Retries = { max_attempts: number; delay_seconds: number; backoff_multiplier: number };
 
+/** A list of nodes inside of another node's `input_config`; `path` leads to it from there. */
+export type NestedList = {
+  path: string;
+  nodes: unknown;
+  /** What its templates can name besides: `loop`, say. */
+  names: string[];
+};
+
+/** A node that the interpreter itself carries out: it decides what else runs, when, and whether at all. */
+export type Flow = {
+  /** May run before the workflow's start is on record: it neither waits nor starts anything. */
+  quick: boolean;
+  /** Fields that are taken as they stand: what runs is not for a template to say. */
+  fixed: string[];
+  /** Conditions in it, whose fields name what they look at. */
+  conditions?(config: Record<string, unknown>): { path: string; when: unknown }[];
+  lists(config: Record<string, unknown>): NestedList[];
+};
+
 export type NodeType<T extends TSchema = TSchema> = {
   /** `node_type_name` in a workflow. */
   name: string;
@@ -70,6 +89,7 @@ export type NodeType<T extends TSchema = TSchema> = {
   connections?: ConnectionType[];
   /** Where the workflow says nothing; without it a step has one attempt. */
   retries?: Retries;
+  flow?: Flow;
   run(input: Static<T>, run: NodeRun): Promise<NodeResult>;
 };
 
@@ -97,6 +117,17 @@ export function defineNode<T extends TSchema>(definition: Definition<T>): NodeTy
     },
   } as unknown as NodeType;
 }
+
+type FlowDefinition<T extends TSchema> = Omit<Definition<T>, "run"> & { flow: Flow };
+
+/** A node type without a `run` of its own; see `Flow`. */
+export const defineFlow = <T extends TSchema>(definition: FlowDefinition<T>): NodeType =>
+  defineNode({
+    ...definition,
+    run: async () => {
+      throw new Error(`${definition.name} is carried out by the interpreter`);
+    },
+  });
 
 /** Why a step failed, for people; `code` is stable. `retryable`: a later attempt could go better. */
 export class NodeError extends Error {

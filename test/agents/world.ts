@@ -13,7 +13,6 @@ import { streamRoutes } from "../../src/agents/stream-routes.ts";
 import { createTurns } from "../../src/agents/turns.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEvents } from "../../src/events/service.ts";
-import { runExecution } from "../../src/executions/jobs.ts";
 import { createExecutions } from "../../src/executions/service.ts";
 import { createWaiters } from "../../src/executions/waiters.ts";
 import type { EnqueueRequest } from "../../src/hooks/service.ts";
@@ -40,6 +39,7 @@ import { connectionsOf } from "../helpers/connections.ts";
 import { nodeServices } from "../helpers/node-services.ts";
 import { memoryStorage } from "../helpers/storage.ts";
 import { subscribe as subscribeTo } from "../helpers/subscribe.ts";
+import { plainVault } from "../helpers/vault.ts";
 import { chatServer } from "../models/chat-server.ts";
 
 export const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
@@ -89,8 +89,14 @@ export function world(
     report,
   };
   const waiters = createWaiters(clock);
-  const executions = createExecutions({ ...engine, waiters, workflows });
-  runner.register(runExecution({ ...engine, definition: workflows.definition, ended: waiters.ended }));
+  const executions = createExecutions({
+    ...engine,
+    vault: plainVault,
+    baseUrl: () => "http://localhost",
+    waiters,
+    workflows,
+  });
+  runner.register(executions.job);
   const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
   const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
   const records = sqliteConversationRecords(storage);

@@ -1,6 +1,5 @@
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEvents } from "../../src/events/service.ts";
-import { runExecution } from "../../src/executions/jobs.ts";
 import { createExecutions } from "../../src/executions/service.ts";
 import { createWaiters } from "../../src/executions/waiters.ts";
 import { defineJob, done } from "../../src/jobs/job.ts";
@@ -18,6 +17,7 @@ import { connectionsOf } from "../helpers/connections.ts";
 import { nodeServices } from "../helpers/node-services.ts";
 import { memoryStorage } from "../helpers/storage.ts";
 import { subscribe as subscribeTo } from "../helpers/subscribe.ts";
+import { plainVault } from "../helpers/vault.ts";
 
 export const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
 
@@ -46,11 +46,16 @@ export function world(options: { storage?: Storage; clock?: TestClock } = {}) {
   const waiters = createWaiters(clock);
   const store = sqliteExecutions(storage);
   const egress = createEgress({ allow: ["loopback"] });
-  const { definition } = workflows;
   const services = nodeServices(storage, clock, { egress });
   const engine = { store, events, runner, clock, services, report };
-  runner.register(runExecution({ ...engine, definition, ended: waiters.ended }));
-  const executions = createExecutions({ ...engine, waiters, workflows });
+  const executions = createExecutions({
+    ...engine,
+    vault: plainVault,
+    baseUrl: () => "http://localhost",
+    waiters,
+    workflows,
+  });
+  runner.register(executions.job);
 
   async function workflow(body: CreateWorkflow) {
     const made = await workflows.create(CALLER, { workspace_id: "w" }, body);

@@ -4,33 +4,64 @@ import type {
   ExecutionRow,
   ExecutionStore,
   Progress,
+  Queued,
   StepRow,
+  WaitRow,
 } from "../../executions/store.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../../hooks/store.ts";
 import type { JobRow, Lease } from "../../jobs/job.ts";
 import type { Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
 import { claimIdempotency } from "./idempotency.ts";
-import { finishJob, holdJob, insertJob, releaseJob } from "./jobs.ts";
+import { finishJob, holdJob, insertJob, parkJob, runsJob, wakeJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 
 type Accepting = {
   execution: ExecutionRow;
   job?: JobRow;
   end?: ExecutionEnd;
+  next?: Queued;
+  steps?: StepRow[];
   outbox: Outbox[];
   idempotency?: IdempotencyClaim & { status: number; response: string };
 };
 
-function accept(db: Connection, { execution: e, job, end, outbox, idempotency }: Accepting): ClaimOutcome {
+function accept(
+  db: Connection,
+  { execution: e, job, end, next, steps, outbox, idempotency }: Accepting,
+): ClaimOutcome | { outcome: "exists" } {
   if (idempotency) {
     const claimed = claimIdempotency(db, idempotency);
     if (claimed.outcome !== "new") return claimed;
   }
+  if (e.parent_id !== null && child(db, e.parent_id, e.parent_position ?? "")) return { outcome: "exists" };
+  insertExecution(db, e, end);
+  if (job) insertJob(db, job);
+  for (const step of steps ?? []) putStep(db, step);
+  if (end) {
+    for (const step of end.steps) putStep(db, step);
+    if (end.hasLoose) endSteps(db, e.id, end.ended_at);
+    countRun(db, e.workflow_id, end);
+  }
+  if (next) queue(db, next);
+  insertOutbox(db, outbox);
+  return { outcome: "new" };
+}
+
+function queue(db: Connection, { execution, job }: Queued): void {
+  insertExecution(db, execution);
+  insertJob(db, job);
+}
+
+const child = (db: Connection, parent_id: string, key: string): ExecutionRow | undefined =>
+  db.get("SELECT * FROM executions WHERE parent_id = ? AND parent_position = ?", parent_id, key);
+
+function insertExecution(db: Connection, e: ExecutionRow, end?: ExecutionEnd): void {
   db.run(
     `INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
-       input, output, error, hop, external_calls, tokens, steps_completed, created_at, started_at, ended_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       input, output, error, hop, external_calls, tokens, steps_completed, created_at, started_at, ended_at,
+       parent_id, parent_position, parent_waits, depth, origin_id, deadline_at, response)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     e.id,
     e.workflow_id,
     e.workspace_id,
@@ -43,29 +74,30 @@ function accept(db: Connection, { execution: e, job, end, outbox, idempotency }:
     end?.output ?? null,
     end?.error ?? null,
     e.hop,
-    end?.external_calls ?? 0,
-    end?.tokens ?? 0,
-    end?.steps_completed ?? 0,
+    end?.external_calls ?? e.external_calls,
+    end?.tokens ?? e.tokens,
+    end?.steps_completed ?? e.steps_completed,
     e.created_at,
     end?.started_at ?? e.started_at,
     end?.ended_at ?? null,
+    e.parent_id,
+    e.parent_position,
+    e.parent_waits,
+    e.depth,
+    e.origin_id,
+    e.deadline_at,
+    end?.response ?? null,
   );
-  if (job) insertJob(db, job);
-  if (end) {
-    for (const step of end.steps) putStep(db, step);
-    countRun(db, e.workflow_id, end);
-  }
-  insertOutbox(db, outbox);
-  return { outcome: "new" };
 }
 
 function putStep(db: Connection, step: StepRow): void {
   db.run(
     `INSERT INTO steps (execution_id, position, seq, name, node_type_name, state, attempts, input, output, error,
-       started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       started_at, ended_at, wake_at, rev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (execution_id, position) DO UPDATE SET state = excluded.state, attempts = excluded.attempts,
        input = excluded.input, output = excluded.output, error = excluded.error,
-       started_at = excluded.started_at, ended_at = excluded.ended_at`,
+       started_at = excluded.started_at, ended_at = excluded.ended_at, wake_at = excluded.wake_at,
+       rev = excluded.rev`,
     step.execution_id,
     step.position,
     step.seq,
@@ -78,6 +110,19 @@ function putStep(db: Connection, step: StepRow): void {
     step.error,
     step.started_at,
     step.ended_at,
+    step.wake_at,
+    step.rev,
+  );
+}
+
+/** What was under way in a run that has ended. */
+function endSteps(db: Connection, id: string, ended_at: number): void {
+  db.run(
+    `UPDATE steps SET state = 'cancelled', ended_at = ?1, wake_at = NULL,
+       rev = (SELECT max(rev) FROM steps WHERE execution_id = ?2) + 1
+     WHERE execution_id = ?2 AND state IN ('started', 'retrying', 'waiting')`,
+    ended_at,
+    id,
   );
 }
 
@@ -90,22 +135,49 @@ function begin(db: Connection, id: string, started_at: number): void {
   );
 }
 
-type Marking = { lease: Lease; step: StepRow; started_at: number; outbox: Outbox[] };
+type Marking = { lease: Lease; steps: StepRow[]; started_at: number; outbox: Outbox[] };
 
-function mark(db: Connection, { lease, step, started_at, outbox }: Marking): boolean {
-  const held = db.get(
-    "SELECT 1 FROM jobs WHERE id = ? AND attempt = ? AND state = 'running'",
-    lease.id,
-    lease.attempt,
-  );
-  if (!held) return false;
-  begin(db, step.execution_id, started_at);
-  putStep(db, step);
+function mark(db: Connection, { lease, steps, started_at, outbox }: Marking): boolean {
+  if (!runsJob(db, lease)) return false;
+  begin(db, steps[0]!.execution_id, started_at);
+  for (const step of steps) putStep(db, step);
   insertOutbox(db, outbox);
   return true;
 }
 
-function save(db: Connection, { id, started_at, spent, steps, outbox }: Progress): void {
+function openWait(db: Connection, { wait, ...marking }: Marking & { wait: WaitRow }): WaitRow | undefined {
+  if (!mark(db, marking)) return undefined;
+  const known = waitOf(db, wait.execution_id, wait.position);
+  if (known) return known;
+  db.run(
+    "INSERT INTO waits (id, execution_id, position, token, created_at) VALUES (?, ?, ?, ?, ?)",
+    wait.id,
+    wait.execution_id,
+    wait.position,
+    wait.token,
+    wait.created_at,
+  );
+  return wait;
+}
+
+const waitOf = (db: Connection, execution_id: string, position: string): WaitRow | undefined =>
+  db.get("SELECT * FROM waits WHERE execution_id = ? AND position = ?", execution_id, position);
+
+function signal(db: Connection, { id, signal, at }: { id: string; signal: string; at: number }): boolean {
+  const called = db.get<{ execution_id: string }>(
+    `UPDATE waits SET signal = ?, signalled_at = ? WHERE id = ? AND signal IS NULL AND execution_id IN
+       (SELECT id FROM executions WHERE state IN ('queued', 'running', 'waiting'))
+     RETURNING execution_id`,
+    signal,
+    at,
+    id,
+  );
+  if (!called) return false;
+  wakeJob(db, called.execution_id, at);
+  return true;
+}
+
+function save(db: Connection, { id, started_at, spent, steps, response, outbox }: Progress): void {
   begin(db, id, started_at);
   for (const step of steps) putStep(db, step);
   db.run(
@@ -115,6 +187,7 @@ function save(db: Connection, { id, started_at, spent, steps, outbox }: Progress
     spent.steps_completed,
     id,
   );
+  if (response !== null) db.run("UPDATE executions SET response = ? WHERE id = ?", response, id);
   insertOutbox(db, outbox);
 }
 
@@ -126,12 +199,13 @@ function checkpoint(db: Connection, progress: Progress): boolean {
 
 function suspend(
   db: Connection,
-  { at, reason, ...progress }: Progress & { at: number; reason: string },
-): boolean {
-  if (!releaseJob(db, progress.lease, at, reason)) return false;
+  { at, reason, now, ...progress }: Progress & { at: number; reason: string; now: number },
+): number | undefined {
+  const due = parkJob(db, progress.lease, { at, now, reason });
+  if (due === undefined) return undefined;
   save(db, progress);
   db.run("UPDATE executions SET state = 'waiting' WHERE id = ?", progress.id);
-  return true;
+  return due;
 }
 
 const countRun = (db: Connection, workflow_id: string, { started_at, ended_at }: ExecutionEnd): void => {
@@ -142,14 +216,21 @@ const countRun = (db: Connection, workflow_id: string, { started_at, ended_at }:
   );
 };
 
-type Finishing = ExecutionEnd & { id: string; workflow_id: string; lease: Lease; outbox: Outbox[] };
+type Finishing = ExecutionEnd & {
+  id: string;
+  workflow_id: string;
+  parent_id: string | null;
+  lease: Lease;
+  outbox: Outbox[];
+  next?: Queued;
+};
 
 function finish(db: Connection, end: Finishing): boolean {
   if (!finishJob(db, end.lease)) return false;
   for (const step of end.steps) putStep(db, step);
   db.run(
     `UPDATE executions SET state = ?, output = ?, error = ?, external_calls = ?, tokens = ?, steps_completed = ?,
-       started_at = coalesce(started_at, ?), ended_at = ? WHERE id = ?`,
+       started_at = coalesce(started_at, ?), ended_at = ?, response = ? WHERE id = ?`,
     end.state,
     end.output,
     end.error,
@@ -158,27 +239,31 @@ function finish(db: Connection, end: Finishing): boolean {
     end.steps_completed,
     end.started_at,
     end.ended_at,
+    end.response,
     end.id,
   );
+  if (end.hasLoose) endSteps(db, end.id, end.ended_at);
+  if (end.parent_id !== null) wakeJob(db, end.parent_id, end.ended_at);
+  if (end.next) queue(db, end.next);
   countRun(db, end.workflow_id, end);
   insertOutbox(db, end.outbox);
   return true;
 }
 
-function stop(
-  db: Connection,
-  args: { id: string; state: "cancelled" | "failed"; error: string; ended_at: number; outbox: Outbox[] },
-): boolean {
-  const stopped = db.run(
+function stop(db: Connection, args: Parameters<ExecutionStore["stop"]>[0]): boolean {
+  const stopped = db.get<{ parent_id: string | null }>(
     `UPDATE executions SET state = ?, error = ?, ended_at = ?
-     WHERE id = ? AND state IN ('queued', 'running', 'waiting')`,
+     WHERE id = ? AND state IN ('queued', 'running', 'waiting') RETURNING parent_id`,
     args.state,
     args.error,
     args.ended_at,
     args.id,
   );
-  if (stopped === 0) return false;
+  if (!stopped) return false;
   db.run("DELETE FROM jobs WHERE ref = ? AND state != 'dead'", args.id);
+  endSteps(db, args.id, args.ended_at);
+  if (stopped.parent_id !== null) wakeJob(db, stopped.parent_id, args.ended_at);
+  if (args.next) queue(db, args.next);
   insertOutbox(db, args.outbox);
   return true;
 }
@@ -186,6 +271,8 @@ function stop(
 export const executionWrites = {
   "executions.accept": accept,
   "executions.mark": mark,
+  "executions.open-wait": openWait,
+  "executions.signal": signal,
   "executions.checkpoint": checkpoint,
   "executions.suspend": suspend,
   "executions.finish": finish,
@@ -198,9 +285,23 @@ export const sqliteExecutions = ({ reader, writer }: Storage): ExecutionStore =>
   mark: ({ durable, ...marking }) =>
     writer.submit("executions.mark", marking, durable || marking.outbox.length > 0 ? "durable" : "lazy"),
   checkpoint: (saving) => writer.submit("executions.checkpoint", saving),
+  openWait: (opening) => writer.submit("executions.open-wait", opening),
+  wait: async (id) => reader.get("SELECT * FROM waits WHERE id = ?", id),
+  waitOf: async (execution_id, position) => waitOf(reader, execution_id, position),
+  signal: (calling) => writer.submit("executions.signal", calling),
   suspend: (suspending) => writer.submit("executions.suspend", suspending),
   finish: (end) => writer.submit("executions.finish", end),
   stop: (stopping) => writer.submit("executions.stop", stopping),
   get: async (id) => reader.get("SELECT * FROM executions WHERE id = ?", id),
-  steps: async (id) => reader.all("SELECT * FROM steps WHERE execution_id = ? ORDER BY seq, position", id),
+  child: async (parent_id, key) => child(reader, parent_id, key),
+  waitedFor: async (parent_id) =>
+    reader.all(
+      `SELECT * FROM executions WHERE parent_id = ? AND parent_waits = 1
+       AND state IN ('queued', 'running', 'waiting')`,
+      parent_id,
+    ),
+  steps: async (id, after) =>
+    after === undefined
+      ? reader.all("SELECT * FROM steps WHERE execution_id = ? ORDER BY seq, position", id)
+      : reader.all("SELECT * FROM steps WHERE execution_id = ? AND rev > ? ORDER BY rev, seq", id, after),
 });

@@ -45,6 +45,37 @@ export function releaseJob(db: Connection, lease: Lease, at: number, reason: str
   return changed === 1;
 }
 
+/**
+ * The same for a job that waits: due at `at`, or at `now` when what it waits for has come while it ran.
+ * Answers when. Undefined: the job is not running under this attempt any more.
+ */
+export function parkJob(
+  db: Connection,
+  lease: Lease,
+  { at, now, reason }: { at: number; now: number; reason: string },
+): number | undefined {
+  return db.get<{ run_at: number }>(
+    `UPDATE jobs SET state = 'ready', run_at = CASE woken WHEN 1 THEN min(?1, ?2) ELSE ?1 END, error = ?3,
+       crashes = 0, owner = NULL
+     WHERE id = ?4 AND attempt = ?5 AND state = 'running' RETURNING run_at`,
+    at,
+    now,
+    reason,
+    lease.id,
+    lease.attempt,
+  )?.run_at;
+}
+
+/** What the job of `ref` waits for has come: it is due, or looks again before it next waits. */
+export function wakeJob(db: Connection, ref: string, now: number): void {
+  db.run(
+    `UPDATE jobs SET woken = 1, run_at = CASE state WHEN 'ready' THEN min(run_at, ?) ELSE run_at END
+     WHERE ref = ? AND state != 'dead'`,
+    now,
+    ref,
+  );
+}
+
 /** A step of a long job is stored: the fence, and the crash count starts anew. */
 export function holdJob(db: Connection, lease: Lease): boolean {
   return (
@@ -66,7 +97,7 @@ type Wanted = { lane: Lane; key: string; count: number };
 function claim(db: Connection, args: { wanted: Wanted[]; owner: string; now: number }): JobRow[] {
   return args.wanted.flatMap(({ lane, key, count }) =>
     db.all<JobRow>(
-      `UPDATE jobs SET state = 'running', attempt = attempt + 1, owner = ? WHERE id IN (
+      `UPDATE jobs SET state = 'running', attempt = attempt + 1, woken = 0, owner = ? WHERE id IN (
          SELECT id FROM jobs WHERE lane = ? AND key = ? AND state = 'ready' AND run_at <= ?
          ORDER BY run_at, id LIMIT ?)
        RETURNING ${COLUMNS}`,
@@ -160,5 +191,7 @@ export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
       lane,
       now,
     )?.at ?? undefined,
+  waitingOf: async (ref) =>
+    reader.get("SELECT lane, tenant, key FROM jobs WHERE ref = ? AND state = 'ready'", ref),
   counts: async () => reader.all("SELECT lane, state, count(*) AS count FROM jobs GROUP BY lane, state"),
 });

@@ -1,6 +1,7 @@
 import init from "../../../migrations/sqlite/0001_init.sql" with { type: "text" };
 import turns from "../../../migrations/sqlite/0002_turns.sql" with { type: "text" };
 import conversations from "../../../migrations/sqlite/0003_conversations.sql" with { type: "text" };
+import flow from "../../../migrations/sqlite/0004_flow.sql" with { type: "text" };
 import workflowVersions from "../../../migrations/sqlite/0005_workflow_versions.sql" with { type: "text" };
 import connections from "../../../migrations/sqlite/0006_connections.sql" with { type: "text" };
 import delivery from "../../../migrations/sqlite/0007_delivery.sql" with { type: "text" };
@@ -12,6 +13,7 @@ export const migrations = [
   { version: 1, name: "0001_init.sql", sql: init },
   { version: 2, name: "0002_turns.sql", sql: turns },
   { version: 3, name: "0003_conversations.sql", sql: conversations },
+  { version: 4, name: "0004_flow.sql", sql: flow },
   { version: 5, name: "0005_workflow_versions.sql", sql: workflowVersions },
   { version: 6, name: "0006_connections.sql", sql: connections },
   { version: 7, name: "0007_delivery.sql", sql: delivery },

@@ -1,0 +1,32 @@
+import { Elysia } from "elysia";
+import { credentialsOf } from "../hooks/credentials.ts";
+import { accepted } from "../http/answers.ts";
+import { contextOf } from "../http/context.ts";
+import { openPolicies } from "../http/policy.ts";
+import type { Json } from "../lib/json.ts";
+import type { Executions } from "./service.ts";
+
+/** Where the wait of an execution is called back, under `/webhooks` without another prefix. */
+export const waitRoutes = ({ executions }: { executions: Executions }) =>
+  new Elysia({ name: "executions.waits" })
+    .use(openPolicies)
+    .post(
+      "/waits/:id",
+      async ({ params, request, set }) =>
+        accepted(
+          set,
+          await executions.callBack(
+            params.id,
+            credentialsOf(request.url, request.headers),
+            (contextOf(request).body ?? null) as Json,
+          ),
+        ),
+      {
+        policy: "hook",
+        detail: {
+          summary: "Call a waiting run, which goes on with what was sent",
+          tags: ["executions"],
+          requestBody: { required: false, content: { "application/json": { schema: {} } } },
+        },
+      },
+    );
