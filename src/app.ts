@@ -25,6 +25,7 @@ import { createAccessLog } from "./http/access-log.ts";
 import { isHookPath, pathOf } from "./http/context.ts";
 import { errorResponse } from "./http/errors.ts";
 import { createGate, type Gate, type ServiceState } from "./http/gate.ts";
+import { createHostWatch } from "./http/host-watch.ts";
 import { createLimiter } from "./http/limiter.ts";
 import { type Listening, listen } from "./http/listen.ts";
 import { createMetrics, type Metrics, processGauges } from "./http/metrics.ts";
@@ -296,6 +297,15 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     return createServices({ config, storage, clock, log, runsJobs: true });
   }
 
+  function noticeHost(host: string): void {
+    const { public_url } = config;
+    log.warn("requests come for another host than public_url says; addresses are made of public_url", {
+      host,
+      public_url,
+    });
+    lock?.notice(host);
+  }
+
   function serve(running: Services): void {
     gate = createGate({
       ...createServer(config, running, { metrics, log }),
@@ -306,6 +316,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       trustedProxies: config.trusted_proxies,
       maxBodyBytes: config.max_body_bytes,
       ...(config.access_log ? { accessLog: createAccessLog(log) } : {}),
+      hosts: createHostWatch({ publicUrl: () => config.public_url, noticed: noticeHost }),
       state: () => state,
     });
     processGauges(metrics, clock.now(), clock.now);

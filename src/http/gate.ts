@@ -36,6 +36,8 @@ export type GateDeps = {
   trustedProxies?: readonly string[];
   maxBodyBytes: number;
   accessLog?: AccessLog;
+  /** Told the Host of every request that was authorised and went well. */
+  hosts?: (host: string) => void;
   /** Anything but `ready` answers 503 on all routes that are not exempt. */
   state?: () => ServiceState;
   /** Milliseconds, monotonic. */
@@ -149,12 +151,18 @@ export function createGate(deps: GateDeps): Gate {
       for (const name in context.headers) if (!headers.has(name)) headers.set(name, context.headers[name]!);
     }
 
+    // Strangers call by any name; only those who were let in say how this server is known.
+    if (deps.hosts && response.status < 400 && isGuarded(context.route)) {
+      deps.hosts(request.headers.get("host")!);
+    }
     const ms = elapsed() - context.started;
     metrics.observe(context.route, request.method, response.status, ms / 1_000);
     accessLog?.(context, request.method, response.status, ms);
     return response;
   };
 }
+
+const isGuarded = (route: Route | undefined): boolean => route?.policy === "key" || route?.policy === "hook";
 
 function dressed({ status, body, replayed }: Answer, context: RequestContext): Response {
   context.dressed = true;

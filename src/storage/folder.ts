@@ -34,8 +34,8 @@ export type DataFolder = {
   backups(folder: string): { file: string; bytes: number; modified_at: string }[];
 };
 
-/** `announce` tells others where the holder listens. */
-export type FolderLock = { announce(url: string): void; release(): void };
+/** `announce` tells others where the holder listens, `notice` under which other name it is called. */
+export type FolderLock = { announce(url: string): void; notice(host: string): void; release(): void };
 
 export type Holder = {
   pid: number | null;
@@ -43,6 +43,8 @@ export type Holder = {
   version: string | null;
   started_at: string | null;
   url: string | null;
+  /** A name that callers reach it by, other than the one in its `public_url`. */
+  other_host: string | null;
 };
 
 /** Another process works on the folder. */

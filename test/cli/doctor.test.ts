@@ -96,6 +96,18 @@ describe("notices", () => {
     lock.release();
   });
 
+  test("a server that is called by another name than its addresses say", async () => {
+    const { found, data } = await setup();
+    const lock = sqliteFolder.lock(data, { version: "1" });
+    lock.announce("http://127.0.0.1:1");
+    lock.notice("errand.example");
+    expect(await found("public address")).toMatchObject({
+      level: "warn",
+      message: "requests come for errand.example, and webhook addresses say http://127.0.0.1:1",
+    });
+    lock.release();
+  });
+
   test("another program on the port", async () => {
     const other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("hello") });
     const { found } = await setup({ ERRAND_PORT: String(other.port) });

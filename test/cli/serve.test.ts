@@ -153,3 +153,19 @@ test("a mode that is not private is not given to any file it makes", async () =>
   const { stdout } = Bun.spawnSync(["find", data, "-perm", "/077"]);
   expect(stdout.toString()).toBe("");
 });
+
+test("a caller who knows the server by another name is noticed once, in the log and by doctor", async () => {
+  const data = scratchFolder();
+  const server = serve(data, "--first-key", "always", "--log-format", "json");
+  const [, key] = await server.says(/first key, shown only now: (\S+)/);
+  const [, url] = await server.says(/"message":"ready","url":"([^"]+)"/);
+  for (const host of ["errand.example", "errand.example", "other.example"]) {
+    const { status } = await fetch(`${url}/api/me`, { headers: { host, authorization: `Bearer ${key}` } });
+    expect(status).toBe(200);
+  }
+  const doctor = await start(["doctor", "--data", data]).ended();
+  expect(doctor.stdout).toContain(`requests come for errand.example, and webhook addresses say ${url}`);
+  server.signal("SIGTERM");
+  const { stderr } = await server.ended();
+  expect(stderr.match(/requests come for another host/g)).toHaveLength(1);
+});

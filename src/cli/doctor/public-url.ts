@@ -9,7 +9,9 @@ export const publicUrl: Check = {
     const isGiven = origins["public_url"]?.from !== "default";
     const url = isGiven ? config.public_url : (holder?.url ?? config.public_url);
     const { hostname, protocol } = new URL(url);
+    const other = holder?.other_host;
     const hint = "set ERRAND_PUBLIC_URL to the address that others use";
+    if (other) return warn(`requests come for ${other}, and webhook addresses say ${url}`, hint);
     if (!isLocal(config.host) && isLocal(hostname)) {
       return warn(`listening on ${config.host}, and webhook addresses say ${url}`, hint);
     }

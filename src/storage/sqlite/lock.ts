@@ -4,7 +4,14 @@ import { hostname } from "node:os";
 import { type FolderLock, FolderLocked, type Holder } from "../folder.ts";
 import { holderPath, lockPath } from "./paths.ts";
 
-const NOBODY: Holder = { pid: null, host: null, version: null, started_at: null, url: null };
+const NOBODY: Holder = {
+  pid: null,
+  host: null,
+  version: null,
+  started_at: null,
+  url: null,
+  other_host: null,
+};
 // Long enough to outlast another command's look at the lock.
 const PATIENCE_MS = 250;
 
@@ -35,12 +42,17 @@ export function lockFolder(
     version,
     started_at: new Date(now).toISOString(),
     url: null,
+    other_host: null,
   };
   const tell = () => writeFileSync(holderPath(folder), `${JSON.stringify(holder)}\n`);
   tell();
   return {
     announce(url) {
       holder.url = url;
+      tell();
+    },
+    notice(host) {
+      holder.other_host = host;
       tell();
     },
     release() {
