@@ -1,6 +1,8 @@
 import { describe, type Fault, invalid, invalidField } from "../lib/errors.ts";
 import { isObject } from "../lib/json.ts";
+import type { Verdict } from "./approvals.ts";
 import { isAttachment, MOST_IMAGES, readImage, type SentImage } from "./sent-images.ts";
+import { readVerdicts } from "./sent-verdicts.ts";
 
 /**
  * What counts of a stream request (interface 2.3): who threads, the last message, and where in the
@@ -15,6 +17,8 @@ export type StreamRequest = {
   /** The client's own name of the message. */
   message_id: string | null;
   place: Place;
+  /** Answers to calls that wait for approval, in the place of a message. */
+  verdicts: Verdict[];
 };
 
 /**
@@ -65,10 +69,12 @@ export function readStreamBody(body: unknown): StreamRequest {
   const list = messages as unknown[];
   const index = list.length - 1;
   const last = list[index];
+  const verdicts = readVerdicts(last);
   return {
     client_id: client_id as string | undefined,
     user_id: user_id as string | null,
-    ...readMessage(last, `messages.${index}`),
+    verdicts,
+    ...(verdicts.length > 0 ? { text: "", images: [] } : readMessage(last, `messages.${index}`)),
     message_id: isObject(last) && isClientId(last["id"]) ? last["id"] : null,
     place: placeOf(body, list),
   };

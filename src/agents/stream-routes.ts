@@ -6,6 +6,7 @@ import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { policies } from "../http/policy.ts";
 import { json } from "../lib/schema.ts";
 import type { Conversations } from "./conversations.ts";
+import { forStrangers } from "./for-strangers.ts";
 import type { LiveTurn } from "./live-turns.ts";
 import { readStreamBody } from "./stream-body.ts";
 import {
@@ -41,7 +42,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       async ({ params, query, body, request }) =>
         streamed(
           request,
-          protocolOf(request, query, body),
+          forStrangers(protocolOf(request, query, body)),
           await turns.talkAnonymously(
             params.id,
             readStreamBody(body),
@@ -60,7 +61,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       async ({ params, query, request }) =>
         streamed(
           request,
-          protocolOf(request, query),
+          forStrangers(protocolOf(request, query)),
           await conversations.streamAnonymously(params.id, { ...query, id: query.chatId }),
         ),
       {
@@ -74,7 +75,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       async ({ params, query, request }) =>
         streamed(
           request,
-          newProtocolOf(request, query),
+          forStrangers(newProtocolOf(request, query)),
           await conversations.streamAnonymously(params.id, { ...query, id: params.conversation_id }),
         ),
       {

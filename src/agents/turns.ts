@@ -7,11 +7,11 @@ import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
-import { conflict, describe, invalidField, unavailable } from "../lib/errors.ts";
+import { conflict, describe, invalidField, notFound, unavailable } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type AnswerDeps, answer } from "./answer.ts";
-import { createApprovals } from "./approvals.ts";
+import { createApprovals, type Verdict } from "./approvals.ts";
 import type { Attachments } from "./attachments.ts";
 import { branchOf } from "./branch.ts";
 import type { ConversationRecords } from "./conversation-records.ts";
@@ -122,11 +122,13 @@ export function createTurns(deps: Deps) {
   async function talk(
     agent: AgentTarget,
     owner: ConversationRow["owner"],
-    { client_id, user_id, message_id: named, ...spoken }: StreamRequest,
+    { verdicts, ...request }: StreamRequest,
     { request_id, tellContext, hop, idempotency }: StreamContext,
   ): Promise<LiveTurn> {
+    const { client_id, user_id, message_id: named, ...spoken } = request;
     let message_id = "";
     const opening: Opening = { agent, owner, client_id, user_id, metadata: {} };
+    if (verdicts.length > 0) return goOn(opening, verdicts);
     const message: Spoken = { ...spoken, client_id: named, source: "stream", hop };
     let answered: StartAnswer | undefined;
     const begun = await retryRaced(async () => {
@@ -155,6 +157,26 @@ export function createTurns(deps: Deps) {
     const running = { turn_id: turn.id, conversation_id, message_id, log };
     void stream(agent, { conversation, turn }, running);
     return running;
+  }
+
+  /** The answer that waited for somebody's yes or no; while others of its calls wait, it says so and ends. */
+  async function goOn(opening: Opening, verdicts: Verdict[]): Promise<LiveTurn> {
+    const conversation = await find(opening);
+    if (!conversation) throw notFound("conversation", opening.client_id ?? "");
+    // A client repeats what it knows of the whole message, calls that nobody was asked about as well.
+    const pending = await pendingApprovals(conversation.id);
+    const wanted = verdicts.filter(({ approval_id: id }) =>
+      pending.some(({ approval_id, tool_call_id }) => approval_id === id || tool_call_id === id),
+    );
+    const going = await answerApprovals(conversation, wanted.length > 0 ? wanted : verdicts);
+    if (going) return going;
+    const [asked] = pending;
+    const turn_id = asked?.execution_id ?? conversation.id;
+    const message_id = (await store.turn(turn_id))?.message_id ?? turn_id;
+    const log = new LivePartLog(clock);
+    log.append({ type: "start_step", message_id });
+    tellEnd(log, { reason: "tool-calls" });
+    return { turn_id, conversation_id: conversation.id, message_id, log };
   }
 
   /** A stream that was begun under the same Idempotency-Key: as it runs, or from the record. */
