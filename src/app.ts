@@ -119,7 +119,8 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const testSend = createTestSend({ ...sender, inScope });
   const alerts = createAlerts({ store: sqliteAlerts(storage), mail, runner, clock, log, inScope });
   const place = (job: NewJob) => runner.place(DELIVERY_JOB, job);
-  runner.register(deliveryAttempt({ ...sender, store: deliveryStore, alerts, place }));
+  const look = () => runner.look(DELIVERY_JOB);
+  runner.register(deliveryAttempt({ ...sender, store: deliveryStore, alerts, place, look }));
   runner.register(releaseDeliveries({ store: deliveryStore, runner }));
 
   const models = createModels({ config, egress, clock });

@@ -52,6 +52,11 @@ export type JobKind = {
   lane: Lane;
   /** Most in flight of one key; a function where that changes with what happens. */
   per_key: number | ((key: string) => number);
+  /**
+   * Whether jobs of the key end soon, as far as is known. While a lane is crowded, the last quarter of it is
+   * theirs, so that whoever keeps its slots for long cannot keep the others out. Undefined: all do.
+   */
+  isProven?: (key: string) => boolean;
   /** Crashes of the program with this job under way before it is given up; undefined: never. */
   crash_limit?: number;
   run(ref: string, run: JobRun): Promise<Fate>;

@@ -12,6 +12,15 @@ export const CAPACITY: Capacity = { runs: 512, turns: 128, deliveries: 512, time
 /** For a process that only puts jobs down for a server to find: the command line. */
 export const NO_CAPACITY: Capacity = { runs: 0, turns: 0, deliveries: 0, timers: 0 };
 
+/**
+ * A job that has waited for somebody else for a while gives its slot to one that waits for a slot: a hanging
+ * receiver costs a connection and no turn. At most so many of each lane.
+ */
+const MOST_ASIDE: Capacity = { runs: 0, turns: 0, deliveries: 2_048, timers: 0 };
+// A job that is found under way at two looks is one that waits.
+const CROWD_LOOK_MS = 250;
+const UNPROVEN_SHARE = 0.75;
+
 /** A job that a store operation is about to insert, its slot reserved when it is inserted running. */
 export type Placement = { readonly row: JobRow; readonly payload?: unknown };
 
@@ -43,6 +52,8 @@ export type Runner = {
   place(kind: string, job: NewJob, payload?: unknown): Placement;
   committed(placements: Placement[]): void;
   dropped(placements: Placement[]): void;
+  /** Looks for waiting jobs of the kind again: `per_key` allows more by now. */
+  look(kind: string): void;
   /** Aborts the running job of `ref`, if there is one. */
   cancel(ref: string): void;
   /** A store operation made the waiting job of `ref` due: takes it up without waiting for the next sweep. */
@@ -77,11 +88,17 @@ type LaneState = {
   sweeping: boolean;
   cancelTimer?: () => void;
   timerAt: number;
+  isProven: (key: string) => boolean;
+  /** Jobs that gave their slot away. */
+  aside: number;
+  cancelCrowdLook?: () => void;
 };
 
 /** A job under way. A signal costs more than a short job does, so it is made when something asks for it. */
 class ActiveJob implements JobRun {
   readonly lease: Lease;
+  /** Found under way when the lane was crowded, and then put aside. */
+  found: "not yet" | "once" | "aside" = "not yet";
   #controller: AbortController | undefined;
   #reason: Error | undefined;
 
@@ -140,6 +157,8 @@ export function createRunner(deps: {
       fresh: new Set(),
       swept: 0,
       sweeping: false,
+      isProven: () => true,
+      aside: 0,
       timerAt: Number.POSITIVE_INFINITY,
     });
   }
@@ -168,11 +187,17 @@ export function createRunner(deps: {
 
   const room = (lane: LaneState, key: string): number => lane.cap(key) - (lane.perKey.get(key) ?? 0);
 
+  /** Slots that are free to keys that are proven, or to all. */
+  const slotsOf = (lane: LaneState, isProven: boolean): number =>
+    Math.floor(capacity[lane.name] * (isProven ? 1 : UNPROVEN_SHARE)) - lane.inFlight;
+
   function pump(lane: LaneState): void {
     if (lane.claiming || stopping || lane.backlog.size === 0) return;
-    const slots = Math.min(capacity[lane.name] - lane.inFlight, LARGEST_CLAIM);
+    const slots = Math.min(slotsOf(lane, true), LARGEST_CLAIM);
+    const forAll = slotsOf(lane, false) >= slots;
+    if (!forAll || slots <= 0) lookAtCrowd(lane);
     if (slots <= 0) return;
-    const shares = lane.backlog.share(slots, (key) => room(lane, key));
+    const shares = lane.backlog.share(slots, (key) => (forAll || lane.isProven(key) ? room(lane, key) : 0));
     if (shares.size === 0) return;
     lane.claiming = true;
     lane.fresh.clear();
@@ -187,6 +212,24 @@ export function createRunner(deps: {
         clock.after(STORE_RETRY_MS, () => pump(lane));
       },
     );
+  }
+
+  /** Puts aside what only waits, if there is work for its slot. */
+  function lookAtCrowd(lane: LaneState): void {
+    if (lane.cancelCrowdLook || lane.inFlight === 0 || lane.aside >= MOST_ASIDE[lane.name]) return;
+    lane.cancelCrowdLook = clock.after(CROWD_LOOK_MS, () => {
+      lane.cancelCrowdLook = undefined;
+      if (stopping || lane.backlog.size === 0) return;
+      for (const job of active.values()) {
+        if (job.row.lane !== lane.name || lane.aside >= MOST_ASIDE[lane.name]) continue;
+        if (job.found === "once") {
+          job.found = "aside";
+          lane.aside++;
+          lane.inFlight--;
+        } else if (job.found === "not yet") job.found = "once";
+      }
+      pump(lane);
+    });
   }
 
   function claimed(lane: LaneState, shares: Map<string, number>, rows: JobRow[]): void {
@@ -210,6 +253,10 @@ export function createRunner(deps: {
     const ended = () => {
       active.delete(row.id);
       const lane = laneOf(row.lane);
+      if (job.found === "aside") {
+        lane.aside--;
+        lane.inFlight++; // which the next line takes back
+      }
       free(lane, row.key);
       pump(lane);
     };
@@ -290,7 +337,9 @@ export function createRunner(deps: {
     register(kind) {
       kinds.set(kind.kind, kind);
       const { per_key } = kind;
-      laneOf(kind.lane).cap = typeof per_key === "number" ? () => per_key : per_key;
+      const lane = laneOf(kind.lane);
+      lane.cap = typeof per_key === "number" ? () => per_key : per_key;
+      if (kind.isProven) lane.isProven = kind.isProven;
     },
 
     place(kindName, job, payload) {
@@ -302,7 +351,7 @@ export function createRunner(deps: {
         !stopping &&
         !job.waits &&
         run_at <= now &&
-        lane.inFlight < capacity[kind.lane] &&
+        slotsOf(lane, lane.isProven(job.key)) > 0 &&
         !lane.backlog.has(job.key) &&
         room(lane, job.key) > 0;
       if (direct) reserve(lane, job.key, 1);
@@ -343,6 +392,8 @@ export function createRunner(deps: {
       }
     },
 
+    look: (kind) => pump(laneOf(kindOf(kind).lane)),
+
     cancel(ref) {
       for (const job of active.values()) if (job.row.ref === ref) job.abort(new Error("cancelled"));
     },
@@ -379,7 +430,10 @@ export function createRunner(deps: {
 
     async stop(patienceMs) {
       stopping = true;
-      for (const lane of lanes.values()) lane.cancelTimer?.();
+      for (const lane of lanes.values()) {
+        lane.cancelTimer?.();
+        lane.cancelCrowdLook?.();
+      }
       if (active.size > 0) {
         await new Promise<void>((resolve) => {
           whenIdle = resolve;
@@ -393,6 +447,9 @@ export function createRunner(deps: {
     },
 
     inFlight: () =>
-      Object.fromEntries([...lanes].map(([name, lane]) => [name, lane.inFlight])) as Record<Lane, number>,
+      Object.fromEntries([...lanes].map(([name, lane]) => [name, lane.inFlight + lane.aside])) as Record<
+        Lane,
+        number
+      >,
   };
 }

@@ -10,13 +10,14 @@ import {
   type JobRow,
   type JobRun,
   type Lease,
+  retry,
   settled,
   settledUntil,
 } from "../jobs/job.ts";
 import { persist } from "../jobs/persist.ts";
 import type { NewJob, Placement } from "../jobs/runner.ts";
 import { batchBody, eventBody } from "./batch.ts";
-import { createConcurrency } from "./concurrency.ts";
+import { createConcurrency, type Outcome } from "./concurrency.ts";
 import { retryDelay } from "./retry-schedule.ts";
 import { type Answered, ATTEMPT_MS, deliveryHeaders, type Sender, sendOnce } from "./send.ts";
 import type { AttemptResult, DeliveryStore, DeliveryTarget } from "./store.ts";
@@ -50,17 +51,20 @@ export function deliveryAttempt(
     alerts: Pick<Alerts, "prepare" | "recorded">;
     /** A job of this kind, for an operation to store or not. */
     place: (job: NewJob) => Placement;
+    /** Has the runner look for work again: a webhook's own limits have room. */
+    look: () => void;
     random?: () => number;
   },
 ): JobKind {
   const { store, clock, alerts } = deps;
   const random = deps.random ?? Math.random;
-  const concurrency = createConcurrency();
+  const concurrency = createConcurrency({ clock, look: deps.look });
 
   return defineJob({
     kind: DELIVERY_JOB,
     lane: "deliveries",
     per_key: concurrency.of,
+    isProven: concurrency.isProven,
     async run(delivery_id, job) {
       const { lease, payload } = job;
       const delivery = (payload as DeliveryRow | undefined) ?? (await store.find(delivery_id));
@@ -74,19 +78,20 @@ export function deliveryAttempt(
         const fate = await write(delivery, job, target);
         if (fate) return fate;
       }
+      const entry = concurrency.enter(target.id, target);
+      if ("wait_ms" in entry) return retry("the webhook's own limits", clock.now() + entry.wait_ms);
       const { body } = delivery;
       const attempt = delivery.attempts + 1;
       const outgoing = { id: delivery.event_id, body, attempt, hop: delivery.hop };
-      const headers = deliveryHeaders(deps, target, outgoing);
       const { url } = target;
-      const answered = await sendOnce(deps, {
-        url,
-        headers,
-        body,
-        timeoutMs: ATTEMPT_MS,
-        signal: job.signal,
-      });
-      concurrency.learn(target.id, answered.error === null);
+      let answered: Answered;
+      try {
+        const headers = deliveryHeaders(deps, target, outgoing);
+        answered = await sendOnce(deps, { url, headers, body, timeoutMs: ATTEMPT_MS, signal: job.signal });
+      } finally {
+        entry.leave();
+      }
+      concurrency.learn(target.id, outcomeOf(answered));
       const result = resultOf(lease, delivery, target, answered);
       // The receiver has it: a disk that refuses for a while must not have it sent again.
       const alert = alerts.prepare(target.id, result.state);
@@ -190,3 +195,6 @@ export function deliveryAttempt(
     };
   }
 }
+
+const outcomeOf = ({ error, error_class }: Answered): Outcome =>
+  error === null ? "good" : error_class === "timeout" ? "late" : "bad";

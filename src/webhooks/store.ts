@@ -93,6 +93,8 @@ export type DeliveryTarget = Pick<
   | "authentication"
   | "headers"
   | "retry_policy"
+  | "concurrency"
+  | "rate_limit_per_second"
 > & {
   /** 0 or 1. */
   ordered: number;

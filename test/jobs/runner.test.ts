@@ -250,3 +250,42 @@ describe("starting and stopping", () => {
     expect(rows()[0]).toMatchObject({ state: "ready", crashes: 0 });
   });
 });
+
+describe("a crowded lane", () => {
+  const crowd = { kind: "run", lane: "deliveries", per_key: 8 } as const;
+  const many = (count: number, key = "k") =>
+    Array.from({ length: count }, (_, n) => ({ ref: `${key}${n}`, key }));
+
+  test("keeps a quarter for keys that are proven", async () => {
+    const { add, refs } = setup({ kind: { ...crowd, isProven: (key) => key === "good" } });
+    await add(...many(8, "bad"));
+    expect(refs()).toHaveLength(6);
+    await add({ ref: "quick", key: "good" });
+    expect(refs()).toContain("quick");
+  });
+
+  test("takes the slot from jobs that only wait, and every job still ends once", async () => {
+    const { add, refs, started, clock, runner, rows } = setup({ kind: { ...crowd, per_key: 100 } });
+    await add(...many(20));
+    expect(refs()).toHaveLength(8);
+    await clock.advance(250);
+    expect(refs()).toHaveLength(8);
+    await clock.advance(250);
+    expect(refs()).toHaveLength(16);
+    expect(runner.inFlight().deliveries).toBe(16);
+    await clock.advance(1_000);
+    expect(refs()).toHaveLength(20);
+    for (const { end } of started) end();
+    await settled();
+    expect([runner.inFlight().deliveries, ...rows()]).toEqual([0]);
+    await add(...many(9, "next"));
+    expect(refs()).toHaveLength(28);
+  });
+
+  test("leaves a lane alone whose jobs do not wait for others", async () => {
+    const { add, refs, clock } = setup({ kind: { per_key: 100 } });
+    await add(...many(6));
+    await clock.advance(5_000);
+    expect(refs()).toHaveLength(4);
+  });
+});

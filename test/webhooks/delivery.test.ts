@@ -323,6 +323,7 @@ describe("a crash", () => {
       store: halted,
       alerts: before.alerts,
       place: () => planned.placements[0]!,
+      look: () => {},
     });
     const run = {
       lease: { id: row.id, attempt: row.attempt },

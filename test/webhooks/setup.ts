@@ -97,6 +97,7 @@ export async function setup(
   const testSend = createTestSend({ ...sender, inScope });
   const events = createEvents({ store: sqliteEvents(storage), runner });
   const place = (job: NewJob) => runner.place(DELIVERY_JOB, job);
+  const look = () => runner.look(DELIVERY_JOB);
   const logged: string[] = [];
   const mail = createMail({
     smtp_url: options.smtp_url,
@@ -114,7 +115,7 @@ export async function setup(
     log: createLog({ level: "debug", format: "json", clock, write: (text) => logged.push(text) }),
   });
   await alerts.load();
-  const job = deliveryAttempt({ ...sender, store, alerts, place, random: () => 0 });
+  const job = deliveryAttempt({ ...sender, store, alerts, place, look, random: () => 0 });
   runner.register(job);
   runner.register(releaseDeliveries({ store, runner }));
   const recovery = await runner.start();

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { insertOutbox } from "../../src/storage/sqlite/events.ts";
+import { settled } from "../helpers/clock.ts";
 import { type Got, lastLog, receiver as openReceiver, setup as openWorld } from "./setup.ts";
 
 const open: { close(): void }[] = [];
@@ -54,8 +55,8 @@ describe("a paused webhook", () => {
     expect([got.length, ...states(world)]).toEqual([0, "paused", "paused", "paused"]);
     expect(await lastLog(world, id)).toMatchObject({ status: "paused", reason: "paused by a key holder" });
     await world.webhooks.resume(world.caller, id);
-    await aMoment(world);
-    expect(numbers(got).sort()).toEqual([1, 2, 3]);
+    for (let n = 0; n < 3; n++) await aMoment(world, 250);
+    expect(numbers(got)).toEqual([1, 2, 3]);
     expect(states(world)).toEqual(["success", "success", "success"]);
     expect(jobs(world)).toEqual([]);
     expect(world.problems).toEqual([]);
@@ -374,5 +375,42 @@ describe("a webhook with batch_settings", () => {
     await world.webhooks.remove(world.caller, id);
     await aMoment(world, MINUTE);
     expect([got.length, ...jobs(world)]).toEqual([0]);
+  });
+});
+
+describe("a webhook with limits of its own", () => {
+  test("gets no more attempts at a time than it asks for, and all of its events", async () => {
+    const world = await setup();
+    let now = 0;
+    let most = 0;
+    const { url, got } = receiver(async () => {
+      most = Math.max(most, ++now);
+      await settled(30);
+      now--;
+      return new Response();
+    });
+    await world.subscribe({ url, concurrency: 2 });
+    await emit(world, 0); // by its first attempt the limit is known
+    await world.idle();
+    await Promise.all(Array.from({ length: 39 }, (_, n) => emit(world, n + 1)));
+    for (let n = 0; n < 5; n++) await aMoment(world, 250);
+    expect([got.length, most]).toEqual([40, 2]);
+  });
+
+  test("gets no more a second than it asks for", async () => {
+    const world = await setup();
+    const { url, got } = receiver();
+    await world.subscribe({ url, rate_limit_per_second: 5 });
+    await emit(world, 0);
+    await world.idle();
+    for (let n = 1; n < 20; n++) await emit(world, n);
+    const counts: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      await aMoment(world);
+      counts.push(got.length);
+      await aMoment(world, 1_000);
+    }
+    expect(counts).toEqual([5, 10, 15, 20, 20]);
+    expect(world.problems).toEqual([]);
   });
 });

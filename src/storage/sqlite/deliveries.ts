@@ -147,7 +147,7 @@ export const sqliteDeliveries = ({ reader, writer }: Storage): DeliveryStore => 
     reader.shared(`subscription ${subscription_id}`, () => {
       const row = reader.get<TargetText>(
         `SELECT id, url, status, status_reason, ordered, secret, previous_secret, previous_secret_until,
-           authentication, headers, retry_policy
+           authentication, headers, retry_policy, concurrency, rate_limit_per_second
          FROM subscriptions WHERE id = ?`,
         subscription_id,
       );
