@@ -9,8 +9,8 @@ export function createAccessLog(log: Logger) {
     log.plain(status >= 500 ? "error" : "info", "request", {
       request_id: context.request_id,
       method,
-      // An address that matches nothing may be a webhook's with its token in the wrong place.
-      path: route === undefined ? cleanText(context.path) : route.secretPath ? route.template : context.path,
+      // An address that leads to nothing may be a webhook's with its token in the wrong place.
+      path: route?.secretPath ? route.template : status < 400 ? context.path : cleanText(context.path),
       route: route?.template,
       status,
       ms: Math.round(ms * 100) / 100,
