@@ -29,11 +29,13 @@ export function createEventRecords({ store }: { store: EventRecordStore }) {
       if (!row) throw notFound("event", id);
       if (row.project_id !== caller.project_id) throw forbidden("This key cannot reach that event.");
       const [answers, bystanders] = await Promise.all([store.answers(id), store.bystanders(row.project_id)]);
-      return {
-        ...presentEvent(row),
-        data: JSON.parse(row.data),
-        webhooks: linesOf(row, answers, bystanders),
-      };
+      const batches = new Map<string, AnswerRow>();
+      for (const { batch_id } of answers) {
+        const batch = batch_id === null ? undefined : await store.batch(batch_id);
+        if (batch) batches.set(batch.id, batch);
+      }
+      const webhooks = linesOf(row, { answers, batches, bystanders });
+      return { ...presentEvent(row), data: JSON.parse(row.data), webhooks };
     },
   };
 }
@@ -63,23 +65,30 @@ function bySubscription(answers: AnswerRow[]): Map<string, AnswerRow[]> {
   return groups;
 }
 
-function linesOf(event: EventRow, answers: AnswerRow[], bystanders: Bystander[]) {
+type Known = { answers: AnswerRow[]; batches: Map<string, AnswerRow>; bystanders: Bystander[] };
+
+function linesOf(event: EventRow, { answers, batches, bystanders }: Known) {
   const groups = bySubscription(answers);
   const names = new Map(bystanders.map(({ id, name }) => [id, name]));
-  const told = [...groups].map(([webhook_id, [answer, ...earlier]]) => ({
-    webhook_id,
-    name: names.get(webhook_id) ?? null,
-    outcome: outcomeOf(answer!),
-    reason: reasonOf(answer!),
-    delivery_id: answer!.id,
-    attempts: answer!.attempts,
-    attempts_max: answer!.attempts_max,
-    response_code: answer!.response_code,
-    error_class: answer!.error_class,
-    last_attempt_at: isoOrNull(answer!.attempted_at),
-    next_attempt_at: isoOrNull(answer!.next_attempt_at),
-    earlier_delivery_ids: earlier.map(({ id }) => id),
-  }));
+  const told = [...groups].map(([webhook_id, [answer, ...earlier]]) => {
+    const batch = batches.get(answer!.batch_id ?? "");
+    // What is tried, and when, is the batch; the event's own row says no more than that it is in one.
+    const sent = batch ?? answer!;
+    return {
+      webhook_id,
+      name: names.get(webhook_id) ?? null,
+      outcome: outcomeOf(answer!),
+      reason: batch ? `in batch ${batch.id}: ${reasonOf(batch)}` : reasonOf(answer!),
+      delivery_id: sent.id,
+      attempts: sent.attempts,
+      attempts_max: sent.attempts_max,
+      response_code: sent.response_code,
+      error_class: sent.error_class,
+      last_attempt_at: isoOrNull(sent.attempted_at),
+      next_attempt_at: isoOrNull(sent.next_attempt_at),
+      earlier_delivery_ids: earlier.map(({ id }) => id),
+    };
+  });
   const untold = bystanders
     .filter(({ id }) => !groups.has(id))
     .map((one) => ({
@@ -112,6 +121,12 @@ function reasonOf(answer: AnswerRow): string {
       return `the receiver answered ${response_code} to attempt ${attempts}`;
     case "pending":
       return reason ?? "waits for its first attempt";
+    case "collecting":
+      return `takes events until ${isoOrNull(next_attempt_at)} at the latest`;
+    case "held":
+      return "waits for earlier events, as the webhook keeps their order";
+    case "paused":
+      return `the webhook is paused: ${reason ?? "no reason on record"}`;
     case "retrying":
       return `${reason}; attempt ${attempts + 1} of ${attempts_max} is due at ${isoOrNull(next_attempt_at)}`;
     default:

@@ -88,9 +88,11 @@ export type EventStore = {
 export type EventFilter = Window & { event?: string; subject_id?: string };
 
 /** What became of an event at one subscription: its newest delivery there, with the last attempt of it. */
-export type AnswerRow = Omit<DeliveryRow, "body"> & {
+export type AnswerRow = Omit<DeliveryRow, "body" | "batch_id"> & {
   attempted_at: number | null;
   error_class: string | null;
+  /** The batch that it went into. */
+  batch_id: string | null;
 };
 
 /** A subscription as far as it explains an event it got nothing of; the deleted ones are not among them. */
@@ -109,5 +111,7 @@ export type EventRecordStore = {
   count(project_id: string, filter: EventFilter): Promise<number | undefined>;
   /** Every delivery of the event, oldest first. */
   answers(event_id: string): Promise<AnswerRow[]>;
+  /** A batch, which is a delivery and tells what became of what it holds. */
+  batch(id: string): Promise<AnswerRow | undefined>;
   bystanders(project_id: string): Promise<Bystander[]>;
 };

@@ -202,12 +202,32 @@ describe("an event", () => {
       `the receiver answered 503; attempt 2 of 6 is due at ${lines["retrying"]?.next_attempt_at}`,
     );
     expect(lines["filtered"]?.reason).toBe("score lt 2, observed 3");
-    expect(lines["paused"]?.reason).toBe("paused by a key holder");
+    expect(lines["paused"]?.reason).toBe("the webhook is paused: paused by a key holder");
     expect(lines["not_subscribed"]?.reason).toBe("lists agent.*, and not workflow.execution.completed");
     expect(lines["blocked"]?.reason).toContain("10.0.0.1 is not a public address");
     expect(lines["late"]).toMatchObject({
       outcome: "not_subscribed",
       reason: expect.stringContaining("after the event"),
+    });
+  });
+
+  test("that goes into a batch is told by what becomes of the batch", async () => {
+    const { subscribe, emit, idle, clock, eventRecords, caller } = await world();
+    const { url } = receiver();
+    await subscribe({ url, batch_settings: { max_events: 2, max_wait_seconds: 60 } });
+    await emit({ subject_id: "one" });
+    await idle();
+    const [event] = (await eventRecords.list(caller, all)).items;
+    const line = async () => (await eventRecords.get(caller, event!.id)).webhooks[0]!;
+    const until = new Date(clock.now() + 60_000).toISOString();
+    const open = await line();
+    expect(open).toMatchObject({ outcome: "batched", attempts: 0, next_attempt_at: until });
+    expect(open.reason).toBe(`in batch ${open.delivery_id}: takes events until ${until} at the latest`);
+    await clock.advance(62_000);
+    await idle();
+    expect(await line()).toMatchObject({
+      ...{ outcome: "batched", attempts: 1, response_code: 200 },
+      reason: `in batch ${open.delivery_id}: the receiver answered 200 to attempt 1`,
     });
   });
 
@@ -264,6 +284,23 @@ describe("an event", () => {
     expect(await code(eventRecords.get(caller, newId()))).toBe("not_found");
     expect(await code(eventRecords.get(caller, "nonsense"))).toBe("not_found");
     expect((await eventRecords.list(other, all)).items).toEqual([]);
+  });
+});
+
+test("a test send to a webhook that takes batches is a batch of one", async () => {
+  const { subscribe, testSend, caller } = await world();
+  const { url, got } = receiver();
+  const { id } = await subscribe({ url, batch_settings: { max_events: 5, max_wait_seconds: 60 } });
+  const { sent } = await testSend(caller, id, { event: "agent.message.sent", test_data: { content: "x" } });
+  expect(got[0]!.body).toBe(sent.body);
+  expect(JSON.parse(sent.body)).toMatchObject({
+    event: "batch",
+    webhook_id: id,
+    data: {
+      batch_id: got[0]!.headers["webhook-id"],
+      count: 1,
+      events: [{ event: "agent.message.sent", webhook_id: id, data: { content: "x", test: true } }],
+    },
   });
 });
 

@@ -55,19 +55,18 @@ function count(db: Connection, project_id: string, filter: EventFilter): number 
   return sum(rows.filter(({ kind }) => event === undefined || kind === event));
 }
 
+const ANSWER = `SELECT d.id, d.event_id, d.subscription_id, d.kind, d.state, d.reason, d.hop, d.attempts,
+    d.attempts_max, d.response_code, d.response_time_ms, d.next_attempt_at, d.created_at, d.ended_at,
+    d.batch_id, a.started_at AS attempted_at, a.error_class
+  FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id AND a.number = d.attempts`;
+
 export const sqliteEventRecords = ({ reader }: Pick<Storage, "reader">): EventRecordStore => ({
   get: async (id) => reader.get<EventRow>("SELECT * FROM events WHERE id = ?", id),
   list: async (project_id, filter) => list(reader, project_id, filter),
   count: async (project_id, filter) => count(reader, project_id, filter),
   answers: async (event_id) =>
-    reader.all<AnswerRow>(
-      `SELECT d.id, d.event_id, d.subscription_id, d.kind, d.state, d.reason, d.hop, d.attempts,
-         d.attempts_max, d.response_code, d.response_time_ms, d.next_attempt_at, d.created_at, d.ended_at,
-         a.started_at AS attempted_at, a.error_class
-       FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id AND a.number = d.attempts
-       WHERE d.event_id = ? ORDER BY d.created_at, d.id`,
-      event_id,
-    ),
+    reader.all<AnswerRow>(`${ANSWER} WHERE d.event_id = ? ORDER BY d.created_at, d.id`, event_id),
+  batch: async (id) => reader.get<AnswerRow>(`${ANSWER} WHERE d.id = ?`, id),
   bystanders: async (project_id) =>
     reader
       .all<Omit<Bystander, "events"> & { events: string }>(
