@@ -72,7 +72,7 @@ function mapOutput(run: Run, last: Json, scope: Scope): Outcome {
   }
 }
 
-export function firstScope({ execution, input }: Pick<Run, "execution" | "input">): Scope {
+function firstScope({ execution, input, given }: Run): Scope {
   return {
     ...input,
     inputs: input,
@@ -83,6 +83,7 @@ export function firstScope({ execution, input }: Pick<Run, "execution" | "input"
       started_at: iso(execution.started_at),
     },
     event: { source: execution.source, metadata: JSON.parse(execution.metadata) },
+    ...given,
   };
 }
 

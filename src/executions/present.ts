@@ -27,6 +27,15 @@ export const presentExecution = (row: ExecutionRow) => ({
   origin_execution_id: row.origin_id,
 });
 
+/** The same without what may be long: for a line of a stream. */
+export const forStatus = (row: ExecutionRow) => ({
+  id: row.id,
+  workflow_id: row.workflow_id,
+  status: row.state,
+  created_at: iso(row.created_at),
+  started_at: isoOrNull(row.started_at),
+});
+
 /** Steps as they stand in the workflow: a node before what is inside of it, items in their order. */
 export const presentSteps = (rows: StepRow[]) =>
   rows

@@ -1,11 +1,21 @@
 import { Elysia } from "elysia";
 import { startContext } from "../hooks/idempotency.ts";
 import { answerWith } from "../http/answers.ts";
+import { contextOf } from "../http/context.ts";
 import { stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
+import type { Caller } from "../keys/schema.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { ExecutionLists } from "./lists.ts";
-import { ListExecutions, ListWorkflowExecutions, StartExecution } from "./schema.ts";
-import type { Executions } from "./service.ts";
+import {
+  ListExecutions,
+  ListWorkflowExecutions,
+  ReplayExecution,
+  RetryExecution,
+  StartExecution,
+  TestStep,
+} from "./schema.ts";
+import type { Executions, StartAnswer } from "./service.ts";
 
 const tags = ["executions"];
 
@@ -22,8 +32,8 @@ export const executionRoutes = ({
     .post(
       "/workflows/:id/executions",
       async ({ caller, params, body, request, set }) =>
-        answerWith(
-          set,
+        started(
+          { caller, request, set, executions },
           await executions.startByKey(caller, params.id, body, startContext(request, params.id)),
         ),
       { policy: "key", body: StartExecution, detail: { summary: "Start a run of a workflow", tags } },
@@ -63,4 +73,79 @@ export const executionRoutes = ({
     .post("/executions/:id/cancel", ({ caller, params }) => executions.cancel(caller, params.id), {
       policy: "key",
       detail: { summary: "Cancel a run that has not ended", tags },
-    });
+    })
+    .get(
+      "/executions/:id/stream",
+      async ({ caller, params, request }) =>
+        streamed(request, await executions.follow(caller, params.id, request.headers.get("last-event-id"))),
+      {
+        policy: "key",
+        detail: {
+          summary:
+            "Follow a run as server-sent events (status, step, end); Last-Event-ID goes on after a break",
+          tags,
+        },
+      },
+    )
+    .post(
+      "/executions/:id/retry",
+      async ({ caller, params, body, request, set }) =>
+        answerWith(
+          set,
+          await executions.retry(
+            caller,
+            params.id,
+            body.from_node,
+            startContext(request, `retry/${params.id}`),
+          ),
+        ),
+      {
+        policy: "key",
+        body: RetryExecution,
+        detail: { summary: "Go on after a failure, over what was done before it, as a new run", tags },
+      },
+    )
+    .post(
+      "/executions/:id/replay",
+      async ({ caller, params, body, request, set }) =>
+        answerWith(
+          set,
+          await executions.replay(
+            caller,
+            params.id,
+            body.input_data as JsonObject | undefined,
+            startContext(request, `replay/${params.id}`),
+          ),
+        ),
+      {
+        policy: "key",
+        body: ReplayExecution,
+        detail: { summary: "Run it again from the beginning, with the same input or another", tags },
+      },
+    )
+    .post(
+      "/workflows/:id/test-step",
+      ({ caller, params, body }) => executions.testStep(caller, params.id, body),
+      {
+        policy: "key",
+        body: TestStep,
+        detail: { summary: "Run one node alone, with given input; nothing is stored", tags },
+      },
+    );
+
+function streamed(request: Request, response: Response): Response {
+  contextOf(request).keepOpen();
+  return response;
+}
+
+type Asked = {
+  caller: Caller;
+  request: Request;
+  set: Parameters<typeof answerWith>[0];
+  executions: Executions;
+};
+
+const started = async ({ caller, request, set, executions }: Asked, answer: StartAnswer) =>
+  answer.follow === undefined
+    ? answerWith(set, answer)
+    : streamed(request, await executions.follow(caller, answer.follow, null));

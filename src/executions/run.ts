@@ -55,6 +55,8 @@ export type Run = {
   execution: ExecutionRow & { started_at: number };
   program: Program;
   input: JsonObject;
+  /** What templates find besides, where a node is tried out alone. */
+  given?: JsonObject;
   /** Stored steps of an earlier life, by position; those below the first level of this one as well. */
   done: Map<string, StepRow>;
   journal: Journal;

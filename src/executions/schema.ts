@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { feedQuery } from "../lib/feed.ts";
 import { json, query } from "../lib/schema.ts";
+import { Node } from "../workflows/schema.ts";
 
 /** Starts a run: `input_data` by the workflow's input_schema; `response_type` says what to answer with. */
 export const StartExecution = json(
@@ -10,8 +11,9 @@ export const StartExecution = json(
       metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
       trigger_source: Type.Optional(Type.String({ maxLength: 200 })),
       response_type: Type.Optional(
-        Type.Enum(["queue", "result"], {
-          description: "queue: 202 at once. result: waits for the end, at most timeout_seconds, then 202.",
+        Type.Enum(["queue", "result", "stream"], {
+          description:
+            "queue: 202 at once. result: waits for the end, at most timeout_seconds, then 202. stream: its steps as they end, as server-sent events.",
         }),
       ),
       timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 300 })),
@@ -25,6 +27,48 @@ export const StartExecution = json(
   ),
 );
 export type StartExecution = Static<typeof StartExecution.schema>;
+
+/** `from_node`: a node of the workflow's own list; without it, the one that failed. */
+export const RetryExecution = json(
+  Type.Object(
+    {
+      from_node: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 100, description: "Go on from here; else from what failed." }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+
+export const ReplayExecution = json(
+  Type.Object(
+    {
+      input_data: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), { description: "In place of the input it had." }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+
+export const TestStep = json(
+  Type.Object(
+    {
+      node: Type.Union([Type.String({ minLength: 1, maxLength: 100 }), Node], {
+        description: "A node, or the name of one of the workflow as it was last saved.",
+      }),
+      input_data: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      outputs: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), {
+          description:
+            "What templates find besides: outputs of earlier nodes by their names, `vars`, `loop`.",
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+export type TestStep = Static<typeof TestStep.schema>;
 
 export const STATES = ["queued", "running", "waiting", "success", "failed", "cancelled"] as const;
 

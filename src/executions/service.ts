@@ -7,13 +7,16 @@ import type { Json, JsonObject } from "../lib/json.ts";
 import { sameSecret } from "../lib/secrets.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { Definition, WorkflowTarget } from "../workflows/service.ts";
+import { createAgain } from "./again.ts";
 import { endedEvent } from "./events.ts";
+import { followExecution, following, isEnded } from "./follow.ts";
 import { runExecution } from "./jobs.ts";
 import { createLinks, placeOf } from "./links.ts";
 import { presentExecution, presentSteps } from "./present.ts";
-import type { ExecutionError, StartExecution } from "./schema.ts";
+import type { ExecutionError, StartExecution, TestStep } from "./schema.ts";
 import { createStarts, type StartAnswer, type StartDeps } from "./start.ts";
 import type { ExecutionRow } from "./store.ts";
+import { testStep } from "./test-step.ts";
 import type { Waiters } from "./waiters.ts";
 
 export type { StartAnswer, StartRequest } from "./start.ts";
@@ -37,6 +40,7 @@ export function createExecutions(
   const { store, runner, clock, waiters, workflows, vault } = deps;
   const starts = createStarts(deps);
   const { start } = starts;
+  const again = createAgain({ store, starts, definition: workflows.definition });
 
   async function inScope(caller: Caller, id: string): Promise<ExecutionRow> {
     const execution = isUuid(id) ? await store.get(id) : undefined;
@@ -91,8 +95,8 @@ export function createExecutions(
    */
   async function wait(id: string, ms: number, signal?: AbortSignal): Promise<ExecutionRow | undefined> {
     const hasEnded = async () => {
-      const state = (await store.get(id))?.state;
-      return state !== "queued" && state !== "running" && state !== "waiting";
+      const row = await store.get(id);
+      return row === undefined || isEnded(row);
     };
     await waiters.wait(id, ms, hasEnded, signal);
     return store.get(id);
@@ -134,8 +138,9 @@ export function createExecutions(
           body: { execution_id, status: "queued", estimated_completion },
         }),
       });
-      if (body.response_type !== "result") return answer;
       const execution_id = String(answer.body["execution_id"]);
+      if (body.response_type === "stream") return { ...answer, follow: execution_id };
+      if (body.response_type !== "result") return answer;
       await wait(execution_id, (body.timeout_seconds ?? DEFAULT_WAIT_SECONDS) * 1_000);
       const execution = await get(caller, execution_id);
       const hasEnded = execution.completed_at !== null;
@@ -144,6 +149,25 @@ export function createExecutions(
         body: execution as unknown as JsonObject,
         replayed: answer.replayed,
       };
+    },
+
+    /** The execution as it goes, as server-sent events; `last` is the Last-Event-ID of a stream that broke off. */
+    async follow(caller: Caller, id: string, last: string | null): Promise<Response> {
+      await inScope(caller, id);
+      return followExecution(deps, id, /^\d{1,15}$/.test(last ?? "") ? Number(last) : 0);
+    },
+
+    retry: async (caller: Caller, id: string, from_node: string | undefined, context: StartContext) =>
+      again.retry(await inScope(caller, id), from_node, context),
+
+    replay: async (caller: Caller, id: string, input: JsonObject | undefined, context: StartContext) =>
+      again.replay(await inScope(caller, id), input, context),
+
+    /** Runs one node alone; see `testStep`. */
+    async testStep(caller: Caller, workflow_id: string, body: TestStep) {
+      const target = await targetInScope(caller, workflow_id);
+      const hash = await workflows.definitionHash(caller, workflow_id, "draft");
+      return testStep(deps, target, await workflows.definition(hash), body);
     },
 
     /** Ends an execution that has not ended, and what it waits for; its running step is aborted. */
@@ -184,9 +208,6 @@ export function createExecutions(
     }),
   };
 }
-
-/** What those wait by who follow an execution as it goes. */
-const following = (id: string): string => `${id}/steps`;
 
 const CANCELLED = { code: "CANCELLED", message: "The execution was cancelled.", node: null };
 const NOT_WAITED_FOR = {

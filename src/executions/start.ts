@@ -29,7 +29,8 @@ export type StartRequest = {
   };
 } & StartContext;
 
-export type StartAnswer = { status: number; body: JsonObject; replayed: boolean };
+/** `follow`: the execution is to be streamed in place of the body. */
+export type StartAnswer = { status: number; body: JsonObject; replayed: boolean; follow?: string };
 
 export type StartDeps = {
   store: ExecutionStore;
@@ -274,7 +275,7 @@ export function createStarts(deps: StartDeps) {
 
 const FAILURE = "failure";
 
-const newExecution = (
+export const newExecution = (
   target: WorkflowTarget,
   request: { input: JsonObject; source: string; metadata: JsonObject; hop: number },
   now: number,

@@ -10,6 +10,7 @@ export type Waiters = {
   ended(id: string): void;
   /** From now on nobody waits: a stop answers with how things stand. */
   close(): void;
+  closed(): boolean;
 };
 
 export function createWaiters(clock: Clock): Waiters {
@@ -37,6 +38,7 @@ export function createWaiters(clock: Clock): Waiters {
     ended(id) {
       for (const wake of waiting.get(id) ?? []) wake();
     },
+    closed: () => closed,
     close() {
       closed = true;
       for (const wakes of waiting.values()) for (const wake of wakes) wake();

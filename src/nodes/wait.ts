@@ -53,6 +53,7 @@ export const wait = defineFlow({
   check: waysFaults,
   flow: {
     quick: false,
+    stored: true,
     fixed: ["callback", "callback.nodes"],
     lists: ({ callback }) => {
       const nodes = (callback as { nodes?: unknown } | null | undefined)?.nodes;

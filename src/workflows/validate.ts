@@ -130,7 +130,7 @@ function listFaults(nodes: Node[], at: string, names: Names, told: Told): Fault[
 }
 
 /** The lists inside of a node; what has not the form of a node is told where the form is checked. */
-function listsOf({ node_type_name, input_config }: Node): (NestedList & { nodes: Node[] })[] {
+export function listsOf({ node_type_name, input_config }: Node): (NestedList & { nodes: Node[] })[] {
   const { _options, ...config } = input_config;
   const own = nodeType(node_type_name)?.flow?.lists(config) ?? [];
   const ofErrors = isObject(_options) ? _options["error_nodes"] : undefined;
