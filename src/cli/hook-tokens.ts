@@ -31,6 +31,7 @@ export const listHookTokens = (call: Call) =>
         { title: "TOKEN", value: (token) => `…${token.last_four}` },
         { title: "STATUS", value: (token) => token.status },
         { title: "CREATED", value: (token) => token.created_at },
+        { title: "EXPIRES", value: (token) => token.expires_at },
         { title: "LAST USED", value: (token) => token.last_used_at },
       ],
       "no tokens yet; make one: errand webhooks tokens create TARGET",
