@@ -39,6 +39,8 @@ import { type Logger, processLog } from "./lib/log.ts";
 import { openVault, proveVault } from "./lib/vault.ts";
 import { createMail } from "./mail/mail.ts";
 import { createModels } from "./models/index.ts";
+import { forgetHistory } from "./retention/jobs.ts";
+import { createRetention } from "./retention/service.ts";
 import { createServer } from "./server.ts";
 import type { FolderLock } from "./storage/folder.ts";
 import { sqliteAgents } from "./storage/sqlite/agents.ts";
@@ -61,6 +63,7 @@ import { lockFolder } from "./storage/sqlite/lock.ts";
 import { openLocalStorage, openStorage } from "./storage/sqlite/open.ts";
 import { databasePath } from "./storage/sqlite/paths.ts";
 import { sqliteProbe } from "./storage/sqlite/probe.ts";
+import { sqliteRetention } from "./storage/sqlite/retention.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
 import { sqliteSubscriptions } from "./storage/sqlite/subscriptions.ts";
 import { sqliteTurnSteps } from "./storage/sqlite/turn-steps.ts";
@@ -214,7 +217,9 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const hooks = createHooks(incoming);
   const forms = createForms(incoming);
   const probe = sqliteProbe(storage);
+  const retention = createRetention({ store: sqliteRetention(storage), clock });
   const chores: Chore[] = [
+    forgetHistory({ retention, days: config.retention_days, clock }),
     forgetClaims({ store: sqliteIdempotency(storage), clock }),
     forgetFigures({ store: deliveryStore, clock }),
     completeIdle({ conversations }),
@@ -249,6 +254,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     hooks,
     forms,
     probe,
+    retention,
     chores,
   };
 }

@@ -178,6 +178,13 @@ export const settings = {
     help: "How long a stop waits for requests and runs under way.",
     fallback: fixed(25),
   }),
+  retention_days: setting({
+    kind: integer(0, 36_500, "days"),
+    env: "ERRAND_RETENTION_DAYS",
+    flag: "retention-days",
+    help: "Days that runs, conversations, deliveries and events are kept after their end; 0: for good.",
+    fallback: fixed(30),
+  }),
   log_level: setting({
     kind: choice("debug", "info", "warn", "error"),
     env: "ERRAND_LOG_LEVEL",

@@ -229,6 +229,18 @@ const restore = leaf(
   async () => (await ofBackup()).restore,
 );
 
+const prune = leaf(
+  "prune",
+  "Forget what ended long ago: runs, conversations, deliveries, events",
+  [
+    forSettings("data", "retention_days"),
+    asJson,
+    option("--older-than <age>", "Age since its end: 12h, 30d, 8w (default: retention_days)"),
+    option("--dry-run", "Count what would go, and delete nothing"),
+  ],
+  async () => (await import("./prune.ts")).prune,
+);
+
 const migrate = group("migrate", "The database's schema", [
   leaf(
     "status",
@@ -281,6 +293,7 @@ export const commands: Entry[] = [
   workspaces,
   backup,
   restore,
+  prune,
   migrate,
   leaf(
     "doctor",

@@ -1,8 +1,11 @@
 import { Cron } from "croner";
 import type { Clock } from "../lib/clock.ts";
 
-/** Work that comes round by the calendar. `pattern` is a cron expression in UTC; `run` must not overlap itself. */
-export type Chore = { name: string; pattern: string; run(): Promise<void> };
+/**
+ * Work that comes round by the calendar. `pattern` is a cron expression in UTC; `run` must not overlap
+ * itself. `signal` aborts when the program stops: what takes long ends early then.
+ */
+export type Chore = { name: string; pattern: string; run(signal?: AbortSignal): Promise<void> };
 
 /**
  * Runs chores at their times. croner says when, our clock waits: so a test can turn the hours, and a jump
@@ -14,6 +17,7 @@ export function startChores(
   failed: (chore: string, error: unknown) => void,
 ): () => void {
   const cancels = new Map<string, () => void>();
+  const stopping = new AbortController();
   for (const chore of chores) {
     // An offset, not a zone: the calendar of a zone costs the start more than all the rest of it.
     const schedule = new Cron(chore.pattern, { paused: true, utcOffset: 0 });
@@ -25,7 +29,7 @@ export function startChores(
         chore.name,
         clock.after(wait, () => {
           chore
-            .run()
+            .run(stopping.signal)
             .catch((error) => failed(chore.name, error))
             .finally(() => {
               if (cancels.has(chore.name)) arm();
@@ -36,6 +40,7 @@ export function startChores(
     arm();
   }
   return () => {
+    stopping.abort();
     for (const cancel of cancels.values()) cancel();
     cancels.clear();
   };

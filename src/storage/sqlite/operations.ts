@@ -11,6 +11,7 @@ import { idempotencyWrites } from "./idempotency.ts";
 import { jobWrites } from "./jobs.ts";
 import { keyWrites } from "./keys.ts";
 import { probeWrites } from "./probe.ts";
+import { retentionWrites } from "./retention.ts";
 import { subscriptionWrites } from "./subscriptions.ts";
 import { turnStepWrites } from "./turn-steps.ts";
 import { vaultWrites } from "./vault.ts";
@@ -32,6 +33,7 @@ export const operations = {
   ...jobWrites,
   ...keyWrites,
   ...probeWrites,
+  ...retentionWrites,
   ...subscriptionWrites,
   ...turnStepWrites,
   ...vaultWrites,
