@@ -17,7 +17,7 @@ export type ConversationChange = Partial<
 export type ConversationRecords = {
   /** Newest first. */
   list(
-    agent_id: string,
+    of: { agent_id: string } | { project_id: string },
     which: {
       limit: number;
       offset: number;

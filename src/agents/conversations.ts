@@ -128,7 +128,7 @@ export function createConversations(deps: Deps) {
     /** An agent's conversations, newest first. */
     async list(caller: Caller, agent_id: string, query: ListConversations) {
       await agents.inScope(caller, agent_id);
-      const { items, total } = await records.list(agent_id, query);
+      const { items, total } = await records.list({ agent_id }, query);
       return { items: items.map(present), total, limit: query.limit, offset: query.offset };
     },
 
@@ -199,10 +199,10 @@ export function createConversations(deps: Deps) {
       return { found: idle.length, completed };
     },
 
-    /** For the command line: of every agent and project. */
+    /** For the command line, which reaches every project. */
     admin: {
-      async list(agent_id: string, query: ListConversations) {
-        return (await records.list(agent_id, query)).items.map(present);
+      async list(of: { agent_id: string } | { project_id: string }, query: ListConversations) {
+        return (await records.list(of, query)).items.map(present);
       },
       get: async (id: string) => whole(await byId(id)),
       async close(id: string, body: CloseConversation) {

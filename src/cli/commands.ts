@@ -1,4 +1,5 @@
 import { SHELLS } from "./completion.ts";
+import { conversationCommands } from "./conversation-commands.ts";
 import { type Entry, group, leaf } from "./entry.ts";
 import {
   asJson,
@@ -289,6 +290,7 @@ export const commands: Entry[] = [
   keys,
   webhooks,
   ...workflowCommands,
+  ...conversationCommands,
   events,
   workspaces,
   backup,

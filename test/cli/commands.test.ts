@@ -57,6 +57,7 @@ describe("usage", () => {
       ["webhooks", "tokens"],
       ["workflows"],
       ["runs"],
+      ["conversations"],
       ["nodes"],
       ["events"],
       ["workspaces"],

@@ -14,10 +14,31 @@ const agent = (
   })
 ).body.id;
 
+const workflow = (
+  await errand.api<{ id: string }>("POST", `/api/workflows?${workspace}`, {
+    name: "Order status",
+    input_schema: { required: ["order"], properties: { order: { title: "Order", type: "integer" } } },
+    nodes: [
+      {
+        name: "look",
+        node_type_name: "set_variables",
+        input_config: { variables: { status: "order {{ order }} is sent" } },
+      },
+    ],
+  })
+).body.id;
+const withTool = (
+  await errand.api<{ id: string }>("POST", `/api/agents?${workspace}`, {
+    name: "Clerk",
+    auto_generate_title: false,
+    tools: [{ workflow_id: workflow }],
+  })
+).body.id;
+
 const authorization = `Bearer ${key.key}`;
 let chats = 0;
-const place = (headers: Record<string, string> = {}) => ({
-  api: `${errand.url}/api/agents/${agent}/stream`,
+const place = (headers: Record<string, string> = {}, of = agent) => ({
+  api: `${errand.url}/api/agents/${of}/stream`,
   headers: { authorization, ...headers },
   id: `chat-${++chats}`,
 });
@@ -57,6 +78,19 @@ describe.each(clients)("$name", (client) => {
     expect(JSON.stringify(data)).toContain('"conversation_id"');
   });
 
+  test("shows a tool's call and its result, and the words after it", async () => {
+    const said = client.chat(place({}, withTool)).say("Where is order 7?");
+    const call = await model.next();
+    const { name } = call.body.tools[0].function;
+    call.delta({ tool_calls: [{ index: 0, id: "c1", function: { name, arguments: '{"order":7}' } }] });
+    call.finish("tool_calls");
+    (await model.next()).say("It is sent.").finish();
+    expect(await said).toMatchObject({
+      text: "It is sent.",
+      tools: [{ name, args: { order: 7 }, result: { status: "order 7 is sent" } }],
+    });
+  });
+
   test("shows a failure under way in words", async () => {
     const said = client.chat(place()).say("Hi");
     (await model.next())
@@ -74,6 +108,24 @@ describe.each(clients)("$name", (client) => {
       .say("Hello")
       .finish();
     expect(await said).toMatchObject({ reasoning: "hm, hi", text: "Hello" });
+  });
+
+  test.if(client.chat(place()).regenerate !== undefined)("has an answer given once more", async () => {
+    const where = place();
+    const chat = client.chat(where);
+    const said = chat.say("Hi");
+    (await model.next()).say("Hello").finish();
+    await said;
+    const again = chat.regenerate!();
+    const call = await model.next();
+    expect(call.body.messages).toEqual([{ role: "user", content: "Hi" }]);
+    call.say("Good day").finish();
+    expect(await again).toMatchObject({ text: "Good day" });
+    const { body } = await errand.api<{ messages: { variants: string[] }[] }>(
+      "GET",
+      `/api/agents/${agent}/conversations/${where.id}`,
+    );
+    expect(body.messages.map(({ variants }) => variants.length)).toEqual([1, 2]);
   });
 
   test.if(client.chat(place()).resume !== undefined)("finds an answer under way again", async () => {

@@ -54,6 +54,13 @@ const wordsOf = (parts: Part[], type: string): string =>
     .map((part) => part.text ?? part.reasoning ?? "")
     .join("");
 
+/** AI SDK 4.0 makes a message of each step. */
+const oneOf = (steps: Message[]): Message => ({
+  role: "assistant",
+  content: steps.map(({ content }) => content ?? "").join(""),
+  toolInvocations: steps.flatMap(({ toolInvocations }) => toolInvocations ?? []),
+});
+
 // AI SDK 4: its hooks are a thin layer over callChatApi of the package @ai-sdk/ui-utils.
 
 type Update = { message: Message; data?: unknown[] };
@@ -101,7 +108,7 @@ function ai4(name: string, { reasons = true, resumes = false } = {}): Client {
             restoreMessagesOnFailure() {},
             onResponse: () => joined?.(),
             onUpdate(update, more) {
-              answer = Array.isArray(update) ? update.at(-1) : update.message;
+              answer = Array.isArray(update) ? oneOf(update) : update.message;
               data = (Array.isArray(update) ? more : update.data) ?? data;
             },
             onFinish() {},
@@ -150,7 +157,7 @@ type Sdk = {
   DefaultChatTransport: new (options: object) => object;
 };
 
-const newState = (): State => ({
+export const newState = (): State => ({
   status: "ready",
   error: undefined,
   messages: [],

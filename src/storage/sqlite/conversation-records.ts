@@ -98,9 +98,11 @@ export const conversationRecordWrites = {
 };
 
 export const sqliteConversationRecords = ({ reader, writer }: Storage): ConversationRecords => ({
-  async list(agent_id, { limit, offset, user_id, tag, status }) {
+  async list(of, { limit, offset, user_id, tag, status }) {
     const which = and(
-      eq(conversations.agent_id, agent_id),
+      "agent_id" in of
+        ? eq(conversations.agent_id, of.agent_id)
+        : eq(conversations.project_id, of.project_id),
       user_id === undefined ? undefined : eq(conversations.user_id, user_id),
       status === undefined ? undefined : eq(conversations.status, status),
       // The list is JSON in the column: a whole tag stands in it between its quotes.
