@@ -7,6 +7,22 @@ const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =
   Type.Union([schema, Type.Null()]);
 const id = Type.String({ minLength: 1, maxLength: 100 });
 const closed = { additionalProperties: false };
+const modelName = Type.String({
+  maxLength: 200,
+  pattern: "^[a-z0-9_-]+/\\S+$",
+  description: "provider/name",
+});
+
+const seconds = Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 3_600 }));
+const TimeLimits = Type.Object(
+  {
+    connect_seconds: seconds,
+    first_token_seconds: seconds,
+    between_tokens_seconds: seconds,
+    total_seconds: seconds,
+  },
+  { ...closed, description: "How long a model may take; usually 10, 120, 60 and 1800 seconds." },
+);
 
 const ModelConfig = Type.Object(
   {
@@ -16,7 +32,8 @@ const ModelConfig = Type.Object(
     max_input_tokens: Type.Optional(
       Type.Integer({ minimum: 1_000, description: "Most of the conversation that the model is sent." }),
     ),
-    fallback_models: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 5 })),
+    time_limits: Type.Optional(TimeLimits),
+    fallback_models: Type.Optional(Type.Array(modelName, { maxItems: 5 })),
   },
   closed,
 );
@@ -56,6 +73,17 @@ const Suggestion = Type.Object(
   closed,
 );
 
+const ResponseFormat = Type.Object(
+  {
+    type: Type.Enum(["text", "json_object", "json_schema"]),
+    schema: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "JSON Schema (draft-07) of json_schema." }),
+    ),
+    name: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9_-]{1,64}$" })),
+  },
+  { ...closed, description: "The form that every answer has; it is checked, and told again once." },
+);
+
 const fields = {
   description: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
   system_prompt: Type.Optional(
@@ -80,7 +108,7 @@ const fields = {
   mcp_servers: Type.Optional(
     orNull(Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 20 })),
   ),
-  response_format: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
+  response_format: Type.Optional(orNull(ResponseFormat)),
   auto_generate_title: Type.Optional(Type.Boolean()),
   welcome_message: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
   suggested_messages: Type.Optional(orNull(Type.Array(Suggestion, { maxItems: 4 }))),
@@ -149,7 +177,7 @@ export const DEFAULT_SETTINGS = {
   sub_agents: [] as Static<typeof SubAgent>[],
   datasets: [] as Static<typeof Dataset>[],
   mcp_servers: [] as Record<string, unknown>[],
-  response_format: null as Record<string, unknown> | null,
+  response_format: null as Static<typeof ResponseFormat> | null,
   auto_generate_title: true,
   welcome_message: null as string | null,
   suggested_messages: [] as Static<typeof Suggestion>[],

@@ -1,8 +1,9 @@
 import type { Caller } from "../keys/schema.ts";
 import { checkScope } from "../keys/scope.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
-import { forbidden, notFound } from "../lib/errors.ts";
+import { forbidden, invalid, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
+import { responseFormatFaults } from "./response-format.ts";
 import {
   type Agent,
   type AgentSettings,
@@ -52,6 +53,8 @@ export function createAgents({
 
   /** What an agent refers to must be of its own project (interface 2.2, 5.1). */
   async function checkReferences({ project_id }: Caller, body: UpdateAgent): Promise<void> {
+    const faults = responseFormatFaults(body.response_format);
+    if (faults.length > 0) throw invalid(faults);
     const check = async (what: string, id: string, ask: Belongs) => {
       const found = await ask(id, project_id);
       if (found === "missing") throw notFound(what, id);

@@ -1,11 +1,19 @@
 import type { StreamPart } from "../http/part-log.ts";
 import { newId } from "../lib/ids.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
-import { ModelError, type ModelMessage, type Models, type ModelTool, type Usage } from "../models/model.ts";
+import {
+  ModelError,
+  type ModelMessage,
+  type Models,
+  type ModelTool,
+  type TimeLimits,
+  type Usage,
+} from "../models/model.ts";
 import { windowOf } from "../models/windows.ts";
 import type { AnswerPart } from "./conversation-store.ts";
 import { answerMessages, tokensOf, trimmed } from "./history.ts";
 import type { Journal } from "./journal.ts";
+import { type AnswerFormat, answerFormatOf, correction, instructed } from "./response-format.ts";
 import type { AgentTarget } from "./service.ts";
 import type { ApprovalRow, Step } from "./step-store.ts";
 import {
@@ -65,10 +73,12 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
   const steps = journal.stepsOf(place.path);
   const recorded = steps.length;
   const most = agent.settings.recursion_limit;
+  const format = answerFormatOf(agent.settings);
+  let corrected: ModelMessage[] = [];
   for (let seq = 0; seq < most; seq++) {
     signal.throwIfAborted();
     const isNew = seq >= recorded;
-    if (isNew) await ask(deps, loop, steps, tools, seq === most - 1);
+    if (isNew) await ask(deps, loop, { steps, tools, format, corrected, isLast: seq === most - 1 });
     const step = steps[seq]!;
     if (!isNew) {
       loop.parts.push(...step.parts);
@@ -76,6 +86,16 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
     }
     const calls = step.parts.filter((part) => part.type === "tool_call");
     if (calls.length === 0) {
+      const fault = format && readAnswer(loop, step, format);
+      if (fault !== undefined) {
+        if (corrected.length > 0) throw misfit(fault);
+        corrected = correction(textIn(step.parts), fault);
+        append({ type: "finish_step", reason: step.reason, usage: step.usage });
+        steps.pop();
+        loop.parts.length -= step.parts.length;
+        seq--;
+        continue;
+      }
       append({ type: "finish_step", reason: step.reason, usage: step.usage });
       return { kind: "answered", reason: step.reason, text: textIn(step.parts) };
     }
@@ -87,26 +107,37 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
   throw new ModelError("MODEL_FAILED", `The agent came to no answer in ${most} steps.`, false);
 }
 
+type Asking = {
+  steps: Step[];
+  tools: Tool[];
+  format: AnswerFormat | undefined;
+  /** What the model was told of an answer that missed the form. */
+  corrected: ModelMessage[];
+  isLast: boolean;
+};
+
 /** One answer of the model. Told part by part; `steps` has it once it is whole. */
-async function ask(
-  { models }: LoopDeps,
-  loop: Loop,
-  steps: Step[],
-  tools: Tool[],
-  isLast: boolean,
-): Promise<void> {
+async function ask({ models }: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
   const { agent, append, signal, message_id } = loop;
+  const { steps, format, corrected, isLast } = asking;
   const { settings } = agent;
+  const { temperature, max_tokens, reasoning_effort, fallback_models, time_limits } = settings.model_config;
   const model = settings.model ?? models.default_model;
-  const offered = tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
-  const messages = [...loop.said, ...steps.flatMap(({ parts }) => answerMessages(parts))];
+  const tools = asking.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+  const said = [...loop.said, ...steps.flatMap(({ parts }) => answerMessages(parts)), ...corrected];
+  const messages = format ? instructed(said, format) : said;
   append({ type: "start_step", message_id });
   const stream = models.stream({
     model,
-    messages: trimmed(messages, budgetOf(model, settings.model_config, offered)),
-    ...(offered.length > 0 ? { tools: offered, ...(isLast ? { tool_choice: "none" as const } : {}) } : {}),
-    temperature: settings.model_config.temperature,
-    max_tokens: settings.model_config.max_tokens,
+    messages: trimmed(messages, budgetOf(model, settings.model_config, tools)),
+    ...(tools.length > 0 ? { tools, ...(isLast ? { tool_choice: "none" as const } : {}) } : {}),
+    temperature,
+    max_tokens,
+    reasoning_effort,
+    fallback_models,
+    // Some servers hold a model that is bound to a form from calling anything.
+    response_format: tools.length > 0 && !isLast ? undefined : format?.wire,
+    limits: limitsOf(time_limits),
     signal,
   });
   const from = loop.parts.length;
@@ -116,7 +147,8 @@ async function ask(
       case "text":
       case "reasoning":
         addWords(loop.parts, from, part);
-        append(part);
+        // What has to have a form is told when it has it.
+        if (!format || part.type === "reasoning") append(part);
         break;
       case "tool_call": {
         const { name, provider_data } = part;
@@ -126,6 +158,8 @@ async function ask(
           name,
           args: readable(part.args),
         };
+        if (format && !loop.parts.slice(from).some(({ type }) => type === "tool_call"))
+          tellText(loop, loop.parts.slice(from));
         loop.parts.push(provider_data === undefined ? call : { ...call, provider_data });
         append(call);
         break;
@@ -251,6 +285,40 @@ async function askAgent(
     asked,
   });
   return end.kind === "waiting" ? end : { kind: "result", result: end.text, usage };
+}
+
+/** Tells an answer that has its form, the JSON alone; or in what it has not. */
+function readAnswer(loop: Loop, step: Step, format: AnswerFormat): string | undefined {
+  const read = format.read(textIn(step.parts));
+  if ("fault" in read) return read.fault;
+  const length = step.parts.length;
+  step.parts = [...step.parts.filter(({ type }) => type !== "text"), { type: "text", text: read.value }];
+  loop.parts.splice(-length, length, ...step.parts);
+  tellText(loop, step.parts);
+  return undefined;
+}
+
+function tellText({ append }: Loop, parts: AnswerPart[]): void {
+  for (const part of parts) if (part.type === "text") append(part);
+}
+
+const misfit = (fault: string) =>
+  new ModelError(
+    "MODEL_MISFIT",
+    `The model's answer does not fit the agent's response_format: ${fault}.`,
+    true,
+  );
+
+const ms = (seconds: number | undefined): number | undefined => seconds && seconds * 1_000;
+
+function limitsOf(given: AgentTarget["settings"]["model_config"]["time_limits"]): Partial<TimeLimits> {
+  const limits = {
+    connect: ms(given?.connect_seconds),
+    first_token: ms(given?.first_token_seconds),
+    between_tokens: ms(given?.between_tokens_seconds),
+    total: ms(given?.total_seconds),
+  };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
 }
 
 const TOO_MANY = failure("TOO_MANY_CALLS", `At most ${MOST_CALLS} tools can be called at once.`);

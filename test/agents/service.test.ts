@@ -11,7 +11,7 @@ const WHOLE = {
   model: "openai/gpt-4.1",
   model_config: { temperature: 0.5, max_tokens: 100, reasoning_effort: "low", fallback_models: ["a/b"] },
   mcp_servers: [{ url: "https://mcp.example" }],
-  response_format: { type: "json" },
+  response_format: { type: "json_object" as const },
   auto_generate_title: false,
   welcome_message: "Hello",
   suggested_messages: [{ title: "Hi", label: "Say hi", action: "hi" }],
