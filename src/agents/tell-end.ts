@@ -3,14 +3,6 @@ import type { AnswerEnd } from "./answer.ts";
 
 const NOTHING_USED = { prompt_tokens: 0, completion_tokens: 0 };
 
-/**
- * An end as those without a key may know it: nothing of the model's name, of its server or of what that said.
- */
-export const discreet = (end: AnswerEnd): AnswerEnd =>
-  end.error === undefined || end.state === "cancelled"
-    ? end
-    : { ...end, error: { code: "UNAVAILABLE", message: "The agent cannot answer at the moment." } };
-
 /** The last lines of a stream: what waits for approval, what went wrong, the end. Closes the log. */
 export function tellEnd(
   log: LivePartLog,

@@ -11,7 +11,7 @@ import type { LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
 import type { AgentTarget } from "./service.ts";
 import type { StepStore } from "./step-store.ts";
-import { discreet, tellEnd } from "./tell-end.ts";
+import { tellEnd } from "./tell-end.ts";
 
 export const TURN_JOB = "agent.turn";
 
@@ -93,7 +93,7 @@ export function turnJob(deps: Deps): JobKind {
     }
     const isAborted = () => job.isAborted();
     const isOnRecord = await recordAnswer(deps, { conversation, turn, message_id, end, lease, isAborted });
-    if (isOnRecord) tellEnd(log, conversation.owner === "project" ? end : discreet(end));
+    if (isOnRecord) tellEnd(log, end);
     return settled;
   }
 

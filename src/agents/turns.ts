@@ -25,7 +25,7 @@ import type { SentImage } from "./sent-images.ts";
 import type { Agents, AgentTarget } from "./service.ts";
 import type { StepStore } from "./step-store.ts";
 import { CLIENT_ID, isClientId, type Place, type StreamRequest } from "./stream-body.ts";
-import { discreet, tellEnd } from "./tell-end.ts";
+import { tellEnd } from "./tell-end.ts";
 import { TURN_JOB, turnJob } from "./turn-job.ts";
 import { idleMsOf, newConversation, newTurn, type Opening, type Said, userMessage } from "./turn-rows.ts";
 
@@ -205,12 +205,10 @@ export function createTurns(deps: Deps) {
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;
       await recordAnswer(deps, { conversation, turn, message_id, end, isAborted });
-      if (conversation.owner === "project") tellEnd(log, end);
-      else {
-        if (end.state === "failed")
-          deps.report("a public agent did not answer", { turn_id: turn.id, error: end.error });
-        tellEnd(log, discreet(end));
-      }
+      tellEnd(log, end);
+      // Its readers are told one sentence; here are the words.
+      if (end.state === "failed" && conversation.owner === "anonymous")
+        deps.report("a public agent did not answer", { turn_id: turn.id, error: end.error });
     } catch (error) {
       deps.report("an answer could not be stored", { turn_id: turn.id, error });
       const words = { code: "UNAVAILABLE", message: "The answer could not be stored." };

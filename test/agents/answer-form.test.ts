@@ -101,7 +101,7 @@ test("what a provider said about a failure is for those with a key, strangers ge
     (await w.server.next()).refuse(400, { message: "budget of acme used up" });
     const text = JSON.stringify(await parts);
     expect(text.includes("acme")).toBe(isTold);
-    expect(text.includes("cannot answer at the moment")).toBe(!isTold);
+    expect(text.includes("could not answer")).toBe(!isTold);
   }
   expect(w.reports).toEqual(["a public agent did not answer"]);
 });
