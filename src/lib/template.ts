@@ -20,6 +20,11 @@ export class TemplateError extends Error {
 
 export const LONGEST_TEMPLATE = 64 * 1024;
 const LONGEST_RESULT = 256 * 1024;
+// A value that is handed on as it is may be as long as a step's output.
+const LONGEST_VALUE = 1024 * 1024;
+// Of all texts that are rendered together: many small ones must not do what one large one may not.
+const MOST_RENDERED = 4 * 1024 * 1024;
+const MOST_RENDERING_MS = 500;
 // Rendering holds the event loop: what takes longer than this is not a text but a program.
 const LONGEST_RENDER_MS = 100;
 const MOST_MEMORY = 8 * 1024 * 1024;
@@ -28,17 +33,57 @@ const MOST_CACHED_CHARACTERS = 4 * 1024 * 1024;
 // No include, render, layout, block: they read other templates. No increment, decrement: they write to the scope.
 const TAGS =
   "assign break capture case comment continue cycle echo for if liquid raw tablerow unless #".split(" ");
-// Left out of Liquid's own: *_exp, which would run their argument, a text of data, as an expression; raw, which
-// would print an object as [object Object]; sample, which would give a repeated step another input.
-const FILTERS = [
-  "json jsonify date default base64 base64_encode base64_decode sha256 hmac_sha256",
-  "append prepend capitalize downcase upcase replace replace_first replace_last remove remove_first remove_last",
-  "strip lstrip rstrip strip_html strip_newlines squish normalize_whitespace newline_to_br slice split truncate",
-  "truncatewords number_of_words slugify escape escape_once xml_escape url_encode url_decode uri_escape cgi_escape",
-  "abs at_least at_most ceil divided_by floor minus modulo plus round times to_integer",
-  "compact concat first find find_index group_by has join last map pop push reject reverse shift size sort",
-  "sort_natural sum uniq unshift where array_to_sentence_string",
-].flatMap((line) => line.split(" "));
+/**
+ * The filters there are, with what the ones of our own do. Left out of Liquid's: *_exp, which would run their
+ * argument, a text of data, as an expression; raw, which would print an object as [object Object]; sample,
+ * which would give a repeated step another input.
+ */
+export const FILTERS: Record<string, string[]> = {
+  "Any value": ["default", "json", "parse_json", "size", "first", "last"],
+  Texts: [
+    ...["append", "prepend", "upcase", "downcase", "capitalize", "strip", "lstrip", "rstrip", "squish"],
+    ...[
+      "replace",
+      "replace_first",
+      "replace_last",
+      "remove",
+      "remove_first",
+      "remove_last",
+      "slice",
+      "split",
+    ],
+    ...["truncate", "truncatewords", "number_of_words", "slugify", "newline_to_br", "strip_newlines"],
+    ...["normalize_whitespace", "strip_html", "escape", "escape_once", "xml_escape"],
+  ],
+  "Encoding and hashing": [
+    ...["base64_encode", "base64_decode", "base64", "url_encode", "url_decode", "uri_escape", "cgi_escape"],
+    ...["sha256", "hmac_sha256"],
+  ],
+  Numbers: [
+    ...[
+      "plus",
+      "minus",
+      "times",
+      "divided_by",
+      "modulo",
+      "abs",
+      "ceil",
+      "floor",
+      "round",
+      "at_least",
+      "at_most",
+    ],
+    ...["number", "to_integer"],
+  ],
+  Time: ["date", "add_seconds"],
+  Lists: [
+    ...["map", "where", "reject", "find", "find_index", "has", "group_by", "sort", "sort_natural", "reverse"],
+    ...["uniq", "compact", "concat", "join", "slice", "sum", "push", "pop", "shift", "unshift"],
+    "array_to_sentence_string",
+  ],
+  Objects: ["keys", "values"],
+};
+const FILTER_NAMES = new Set([...Object.values(FILTERS).flat(), "jsonify"]);
 
 const liquid = new Liquid({
   strictVariables: true,
@@ -56,9 +101,36 @@ const liquid = new Liquid({
   outputEscape: asText,
 });
 liquid.registerFilter("base64", (value: unknown) => Buffer.from(asText(value)).toString("base64"));
+liquid.registerFilter("parse_json", (value: unknown) => {
+  try {
+    return JSON.parse(asText(value));
+  } catch {
+    throw new TemplateError("parse_json: the text is not JSON");
+  }
+});
+liquid.registerFilter("number", (value: unknown) => {
+  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  if (typeof number === "number" && Number.isFinite(number)) return number;
+  throw new TemplateError("number: the value is no number");
+});
+liquid.registerFilter("keys", (value: unknown) => Object.keys(asObject(value, "keys")));
+liquid.registerFilter("values", (value: unknown) => Object.values(asObject(value, "values")));
+liquid.registerFilter("add_seconds", (value: unknown, seconds: unknown) => {
+  const at =
+    new Date(typeof value === "number" ? value * 1_000 : asText(value)).getTime() + Number(seconds) * 1_000;
+  if (Math.abs(at) <= LATEST_MS) return new Date(at).toISOString();
+  throw new TemplateError("add_seconds: the value is no time, or the argument no number");
+});
 for (const tag of Object.keys(liquid.tags)) if (!TAGS.includes(tag)) delete liquid.tags[tag];
 for (const filter of Object.keys(liquid.filters))
-  if (!FILTERS.includes(filter)) liquid.unregisterFilter(filter);
+  if (!FILTER_NAMES.has(filter)) liquid.unregisterFilter(filter);
+
+const LATEST_MS = 8.64e15;
+
+function asObject(value: unknown, filter: string): object {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw new TemplateError(`${filter}: the value is no object`);
+}
 
 /** Liquid reads on through null and answers null; to a workflow that is a hollow text nobody asked for. */
 class StrictContext extends Context {
@@ -141,10 +213,15 @@ function read(path: string[], scope: unknown): unknown {
 const MISSING = Symbol("missing");
 
 /** Undefined: something is missing. */
-function renderPaths(pieces: (string | string[])[], single: boolean, scope: unknown): Json | undefined {
+function renderPaths(
+  pieces: (string | string[])[],
+  single: boolean,
+  scope: unknown,
+  budget: Budget,
+): Json | undefined {
   if (single) {
     const value = read(pieces[1] as string[], scope);
-    return value === MISSING ? undefined : asJson(value);
+    return value === MISSING ? undefined : asJson(value, budget);
   }
   let result = "";
   for (const piece of pieces) {
@@ -154,19 +231,35 @@ function renderPaths(pieces: (string | string[])[], single: boolean, scope: unkn
   }
   if (result.length > LONGEST_RESULT)
     throw new TemplateError(`a rendered text is over ${LONGEST_RESULT} characters`);
+  spend(budget, result.length);
   return result;
 }
 
 /** Renders every text in `value`, keys apart; the rest is copied. Throws TemplateError. */
 export function renderDeep(value: Json, scope: Record<string, unknown>): Json {
-  if (typeof value === "string") return renderText(value, scope);
-  if (Array.isArray(value)) return value.map((item) => renderDeep(item, scope));
+  return renderWithin(value, scope, { characters: MOST_RENDERED, ms: MOST_RENDERING_MS });
+}
+
+/** What is left for the texts that are still to come. */
+type Budget = { characters: number; ms: number };
+
+function renderWithin(value: Json, scope: Record<string, unknown>, budget: Budget): Json {
+  if (typeof value === "string") return renderText(value, scope, budget);
+  if (Array.isArray(value)) return value.map((item) => renderWithin(item, scope, budget));
   if (typeof value === "object" && value !== null) {
     const rendered: Record<string, Json> = {};
-    for (const key of Object.keys(value)) define(rendered, key, renderDeep(value[key] as Json, scope));
+    for (const key of Object.keys(value))
+      define(rendered, key, renderWithin(value[key] as Json, scope, budget));
     return rendered;
   }
   return value;
+}
+
+function spend(budget: Budget, characters: number): void {
+  budget.characters -= characters;
+  if (budget.characters < 0) {
+    throw new TemplateError(`what is rendered together is over ${MOST_RENDERED} characters`);
+  }
 }
 
 // Assigning `__proto__` would set the prototype.
@@ -176,37 +269,44 @@ function define(target: Record<string, Json>, key: string, value: Json): void {
   else target[key] = value;
 }
 
-function renderText(text: string, scope: Record<string, unknown>): Json {
+function renderText(text: string, scope: Record<string, unknown>, budget: Budget): Json {
   const parsed = parse(text);
   if (parsed.kind === "text") return parsed.text;
   if (parsed.kind === "paths") {
-    const rendered = renderPaths(parsed.pieces, parsed.single, scope);
+    const rendered = renderPaths(parsed.pieces, parsed.single, scope, budget);
     if (rendered !== undefined) return rendered;
   }
+  if (budget.ms < 0) throw new TemplateError(`what is rendered together takes over ${MOST_RENDERING_MS} ms`);
+  const started = performance.now();
   try {
     const context = new StrictContext(scope, liquid.options, { sync: true }, { liquid });
-    if (parsed.kind === "value") return asJson(toValue(toValueSync(parsed.value.value(context))));
+    if (parsed.kind === "value") return asJson(toValue(toValueSync(parsed.value.value(context))), budget);
     const template = parsed.kind === "template" ? parsed.template : liquid.parse(text);
     const result = liquid.renderSync(template, context) as string;
     if (result.length > LONGEST_RESULT)
       throw new TemplateError(`a rendered text is over ${LONGEST_RESULT} characters`);
+    spend(budget, result.length);
     return result;
   } catch (error) {
     if (error instanceof TemplateError) throw error;
-    throw new TemplateError(wording(error));
+    // What a filter of ours says, Liquid wraps.
+    const { originalError } = error as { originalError?: unknown };
+    throw originalError instanceof TemplateError ? originalError : new TemplateError(wording(error));
+  } finally {
+    budget.ms -= performance.now() - started;
   }
 }
 
 // Filters may answer what JSON has no word for.
-function asJson(value: unknown): Json {
+function asJson(value: unknown, budget: Budget): Json {
   if (value === undefined || value === null) return null;
-  if (typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value === "boolean") return value;
   if (typeof value === "number") return Number.isFinite(value) ? value || 0 : null; // -0 is one of those words
-  if (typeof value !== "object") return String(value);
-  const text = JSON.stringify(value) ?? "null";
-  if (text.length > LONGEST_RESULT)
-    throw new TemplateError(`a rendered value is over ${LONGEST_RESULT} characters`);
-  return JSON.parse(text) as Json;
+  const text = typeof value === "object" ? (JSON.stringify(value) ?? "null") : String(value);
+  if (text.length > LONGEST_VALUE)
+    throw new TemplateError(`a rendered value is over ${LONGEST_VALUE} characters`);
+  spend(budget, text.length);
+  return typeof value === "object" ? (JSON.parse(text) as Json) : text;
 }
 
 /** Paths of what the texts in `value` refer to from outside, such as `["greet", "text"]`. Throws TemplateError. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Json } from "../../src/lib/json.ts";
-import { references, renderDeep, TemplateError } from "../../src/lib/template.ts";
+import { FILTERS, references, renderDeep, TemplateError } from "../../src/lib/template.ts";
 
 const render = (value: Json, scope: Record<string, unknown> = {}) => renderDeep(value, scope);
 
@@ -78,6 +78,97 @@ describe("a template", () => {
     expect(() => render(nested)).toThrow(TemplateError);
     expect(() => render("{{ x }}{{ x }}", { x: "y".repeat(200_000) })).toThrow(TemplateError);
     expect(() => render(`{{ a }}${"x".repeat(70_000)}`, { a: 1 })).toThrow(TemplateError);
+  });
+});
+
+describe("filters", () => {
+  test.each([
+    ["{{ x | parse_json }}", { x: '{"a":[1]}' }, { a: [1] }],
+    ["{{ x | number }}", { x: " 1.5 " }, 1.5],
+    ["{{ x | keys }}", { x: { a: 1, b: 2 } }, ["a", "b"]],
+    ["{{ x | values | sum }}", { x: { a: 1, b: 2 } }, 3],
+    ["{{ x | add_seconds: 90 }}", { x: "2026-01-01T00:00:00Z" }, "2026-01-01T00:01:30.000Z"],
+    ["{{ x | add_seconds: -1 | date: '%Y' }}", { x: 1767225600 }, "2025"],
+    ["{{ x | base64_encode }} {{ x | base64 }}", { x: "h\u00e9" }, "aMOp aMOp"],
+    ["{{ x | base64_decode }}", { x: "aMOp" }, "h\u00e9"],
+    ["{{ x | hmac_sha256: 'key' | size }}", { x: "a" }, 64],
+    [
+      "{{ x | where: 'a', 1 | map: 'b' | join: '+' }}",
+      {
+        x: [
+          { a: 1, b: 2 },
+          { a: 1, b: 3 },
+          { a: 2, b: 4 },
+        ],
+      },
+      "2+3",
+    ],
+    ["{{ x | date: '%H:%M', 'Europe/Berlin' }}", { x: "2026-07-01T12:00:00Z" }, "14:00"],
+  ] as [string, Record<string, unknown>, Json][])("%s", (template, scope, expected) => {
+    expect(render(template, scope)).toEqual(expected);
+  });
+
+  test.each([
+    ["{{ x | parse_json }}", "{"],
+    ["{{ x | number }}", "one"],
+    ["{{ x | number }}", ""],
+    ["a {{ x | keys }}", [1]],
+    ["a {{ x | values }}", "text"],
+    ["{{ x | add_seconds: 1 }}", "no time"],
+    ["{{ x | add_seconds: 'a' }}", "2026-01-01"],
+  ])("%s says what is wrong, without repeating it", (template, x) => {
+    expect(() => render(template, { x })).toThrow(
+      /^(parse_json|number|keys|values|add_seconds): the (value|text)/,
+    );
+  });
+
+  test("are all there that are told of", () => {
+    for (const filter of Object.values(FILTERS).flat()) {
+      const known = (() => {
+        try {
+          render(`{{ x | ${filter} }}`, { x: "a" });
+          return true;
+        } catch (error) {
+          return !(error as Error).message.includes("undefined filter");
+        }
+      })();
+      expect([filter, known]).toEqual([filter, true]);
+    }
+  });
+});
+
+describe("a template bomb", () => {
+  const big = "y".repeat(100_000);
+  test.each([
+    ["many copies of a long value", Array(100).fill("{{ x }}")],
+    ["many long texts", Array(100).fill("<{{ x }}>")],
+    ["a list of lists", { a: Array(50).fill(Array(50).fill("{{ x }}")) }],
+    [
+      "a text that grows by itself",
+      "{% assign a = x %}{% for i in (1..20) %}{% assign a = a | append: a %}{% endfor %}{{ a | size }}",
+    ],
+    [
+      "a list that grows by itself",
+      "{% assign a = x | split: '' %}{% for i in (1..20) %}{% assign a = a | concat: a %}{% endfor %}{{ a | size }}",
+    ],
+    ["captures", "{% for i in (1..1000) %}{% capture a %}{{ a }}{{ x }}{% endcapture %}{% endfor %}"],
+    ["replacement", "{{ x | replace: 'y', x }}"],
+    ["joining", "{{ x | split: '' | join: x }}"],
+    ["a long range", "{{ (1..100000000) | join }}"],
+    [
+      "slow texts, each within its time",
+      Array(100).fill("{% for i in (1..30000) %}{% if i == 1 %}{{ i }}{% endif %}{% endfor %}"),
+    ],
+  ])("of %s is stopped in time", (_, template) => {
+    const started = performance.now();
+    expect(() => render(template as Json, { x: big, a: "" })).toThrow(TemplateError);
+    expect(performance.now() - started).toBeLessThan(2_000);
+  });
+
+  test("does not stop what an earlier step may give on", () => {
+    const list = Array.from({ length: 20_000 }, (_, id) => ({ id, name: "a name of some length" }));
+    expect(render("{{ x }}", { x: list })).toEqual(list);
+    expect(() => render("{{ x }}", { x: [big.repeat(11)] })).toThrow("a rendered value is over");
   });
 });
 
