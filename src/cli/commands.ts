@@ -21,6 +21,7 @@ const ofKeys = () => import("./keys.ts");
 const ofWebhooks = () => import("./webhooks.ts");
 const ofTrials = () => import("./webhook-trials.ts");
 const ofEvents = () => import("./events.ts");
+const ofConnections = () => import("./connections.ts");
 const ofTokens = () => import("./hook-tokens.ts");
 const ofWorkspaces = () => import("./workspaces.ts");
 const ofBackup = () => import("./backup.ts");
@@ -172,6 +173,43 @@ const events = group("events", "What happened, and what became of it at every we
   ),
 ]);
 
+const connectionFields = option(
+  "--from <file>",
+  'JSON file with what it holds, such as {"token": "..."}; - is standard input',
+);
+const connections = group("connections", "Credentials that nodes use by name; secrets are never shown", [
+  leaf("list", "List connections", record, async () => (await ofConnections()).listConnections),
+  leaf(
+    "create",
+    "Store one",
+    [
+      ...record,
+      option("--name <name>", "What nodes call it"),
+      option("--type <type>", "bearer, basic, header, smtp or model"),
+      connectionFields,
+    ],
+    async () => (await ofConnections()).createConnection,
+  ),
+  leaf(
+    "show <connection>",
+    "Show one, without its secret",
+    record,
+    async () => (await ofConnections()).showConnection,
+  ),
+  leaf(
+    "update <connection>",
+    "Change one; the secret must come along where it is to be sent elsewhere",
+    [...record, option("--name <name>", "Another name"), connectionFields],
+    async () => (await ofConnections()).updateConnection,
+  ),
+  leaf(
+    "delete <connection>",
+    "Delete one; steps that name it fail from then on",
+    [folder, project],
+    async () => (await ofConnections()).deleteConnection,
+  ),
+]);
+
 const workspaces = group("workspaces", "Workspaces and their projects", [
   leaf("list", "List workspaces", [folder, asJson], async () => (await ofWorkspaces()).listWorkspaces),
   leaf(
@@ -291,6 +329,7 @@ export const commands: Entry[] = [
   webhooks,
   ...workflowCommands,
   ...conversationCommands,
+  connections,
   events,
   workspaces,
   backup,

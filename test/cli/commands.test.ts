@@ -59,6 +59,7 @@ describe("usage", () => {
       ["runs"],
       ["conversations"],
       ["nodes"],
+      ["connections"],
       ["events"],
       ["workspaces"],
       ["backup"],
@@ -392,4 +393,45 @@ describe("completion", () => {
 test("healthcheck is 1 when nothing answers, with a reason", async () => {
   const { code, stderr } = await commandLine().run("healthcheck", "--port", "1");
   expect([code, stderr]).toEqual([1, expect.stringContaining("does not answer")]);
+});
+
+describe("connections", () => {
+  test("are kept, shown without their secret, changed and deleted, by name or id", async () => {
+    const { data, run, json } = commandLine();
+    await json("keys", "create");
+    const from = join(data, "secret.json");
+    writeFileSync(from, '{"token":"canary-token"}');
+    const made = await json<Record_>(
+      "connections",
+      "create",
+      "--name",
+      "api",
+      "--type",
+      "bearer",
+      "--from",
+      from,
+    );
+    expect(made).toMatchObject({ name: "api", type: "bearer" });
+    writeFileSync(from, '{"token":"canary-token","hosts":["api.example.org"]}');
+    await json("connections", "update", "api", "--from", from);
+    const shown = await Promise.all([
+      run("connections", "list"),
+      run("connections", "show", "api"),
+      run("connections", "show", made["id"]!, "--json"),
+    ]);
+    expect(shown.map(({ code }) => code)).toEqual([0, 0, 0]);
+    for (const { stdout } of shown) {
+      expect(stdout).toContain("api.example.org");
+      expect(stdout).not.toContain("canary");
+    }
+    expect(
+      (await run("connections", "create", "--name", "api", "--type", "bearer", "--from", from)).code,
+    ).toBe(5);
+    expect(
+      (await run("connections", "create", "--name", "b", "--type", "smoke", "--from", from)).code,
+    ).not.toBe(0);
+    expect((await run("connections", "update", "api")).code).toBe(2);
+    expect((await run("connections", "delete", "api")).code).toBe(0);
+    expect((await run("connections", "show", "api")).code).toBe(5);
+  });
 });

@@ -157,4 +157,112 @@ describe("api_call", () => {
       message: "verb: expected no such property, received string",
     });
   });
+
+  test("sends forms, files and bytes", async () => {
+    using receiver = server(() => new Response("ok"));
+    const { url } = receiver;
+    await call({
+      url,
+      method: "POST",
+      body_type: "form",
+      body: { a: "x y", b: [1, 2], c: null, d: { e: 1 } },
+    });
+    expect(receiver.got[0]).toMatchObject({
+      body: "a=x+y&b=1&b=2&d=%7B%22e%22%3A1%7D",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+    });
+    await call({ url, method: "POST", body_type: "json", body: "text" });
+    expect(receiver.got[1]).toMatchObject({
+      body: '"text"',
+      headers: { "content-type": "application/json" },
+    });
+    await call({ url, method: "POST", body_type: "text", body: { a: 1 } });
+    expect(receiver.got[2]).toMatchObject({
+      body: '{"a":1}',
+      headers: { "content-type": "text/plain; charset=utf-8" },
+    });
+    await call({
+      url,
+      method: "PUT",
+      body_type: "base64",
+      body: "aGk=",
+      headers: { "Content-Type": "image/x" },
+    });
+    expect(receiver.got[3]).toMatchObject({ body: "hi", headers: { "content-type": "image/x" } });
+  });
+
+  test("sends a multipart form that others can read, whatever its names", async () => {
+    let form: FormData | undefined;
+    const running = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      async fetch(request) {
+        form = await request.formData();
+        return new Response("ok");
+      },
+    });
+    const body = {
+      plain: "h\u00e9",
+      'odd"name\r\nX: 1': "v",
+      file: { filename: "a.txt", content: "line\r\n", media_type: "text/plain" },
+      bytes: { filename: "b.bin", content_base64: "AAH/" },
+    };
+    await call({ url: `http://127.0.0.1:${running.port}/`, method: "POST", body_type: "multipart", body });
+    running.stop(true);
+    expect(form?.get("plain")).toBe("h\u00e9");
+    expect([...form!.keys()]).toHaveLength(4);
+    const [file, bytes] = [form?.get("file"), form?.get("bytes")] as unknown as File[];
+    expect([file!.name, await file!.text()]).toEqual(["a.txt", "line\r\n"]);
+    expect([bytes!.name, Buffer.from(await bytes!.arrayBuffer()).toString("hex")]).toEqual([
+      "b.bin",
+      "0001ff",
+    ]);
+  });
+
+  test.each([
+    [{ body_type: "form", body: [1] }],
+    [{ body_type: "multipart", body: "x" }],
+    [{ body_type: "base64", body: "\u00e9" }],
+  ])("does not send %j", async (config) => {
+    expect(await failure({ url: "http://127.0.0.1:1/", method: "POST", ...config })).toMatchObject({
+      code: "INVALID_CONFIG",
+    });
+  });
+
+  test("a query takes lists, one parameter each", async () => {
+    using receiver = server(() => new Response("ok"));
+    await call({ url: receiver.url, query: { a: [1, "b"], c: true } });
+    expect(receiver.got[0]?.url.search).toBe("?a=1&a=b&c=true");
+  });
+
+  const png = Buffer.from("89504e470d0a1a0a0000ff", "hex");
+  test.each([
+    ["auto", "image/png", png, { body: png.toString("base64"), encoding: "base64", media_type: "image/png" }],
+    ["auto", "x/unheard-of", png, { body: png.toString("base64"), encoding: "base64" }],
+    ["auto", "", "text", { body: "text", encoding: "text" }],
+    ["auto", "application/problem+json; charset=utf-8", "{}", { body: {}, encoding: "json" }],
+    ["auto", "image/svg+xml", "<svg/>", { body: "<svg/>", encoding: "text" }],
+    [
+      "auto",
+      "text/plain; charset=latin1",
+      Buffer.from("h\u00e9", "latin1"),
+      { body: "h\u00e9", encoding: "text" },
+    ],
+    ["json", "text/plain", "[1]", { body: [1], encoding: "json" }],
+    ["text", "application/json", "[1]", { body: "[1]", encoding: "text" }],
+    ["base64", "application/json", "[1]", { body: "WzFd", encoding: "base64" }],
+  ])("as %s of %p", async (response_type, type, body, expected) => {
+    using receiver = server(
+      () => new Response(body, { headers: type === "" ? {} : { "content-type": type } }),
+    );
+    expect((await call({ url: receiver.url, response_type })).output).toMatchObject(expected);
+  });
+
+  test("fails where JSON was asked for and something else came", async () => {
+    using receiver = server(() => new Response("<html>"));
+    expect(await failure({ url: receiver.url, response_type: "json" })).toMatchObject({
+      code: "NOT_JSON",
+      retryable: false,
+    });
+  });
 });
