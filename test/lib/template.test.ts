@@ -151,7 +151,7 @@ describe("a template bomb", () => {
       "a list that grows by itself",
       "{% assign a = x | split: '' %}{% for i in (1..20) %}{% assign a = a | concat: a %}{% endfor %}{{ a | size }}",
     ],
-    ["captures", "{% for i in (1..1000) %}{% capture a %}{{ a }}{{ x }}{% endcapture %}{% endfor %}"],
+    ["captures", "{% for i in (1..1000) %}{% capture a %}{{ a }}{{ x }}{% endcapture %}{% endfor %}{{ a }}"],
     ["replacement", "{{ x | replace: 'y', x }}"],
     ["joining", "{{ x | split: '' | join: x }}"],
     ["a long range", "{{ (1..100000000) | join }}"],
