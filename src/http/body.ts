@@ -163,6 +163,9 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
 
+const LONG_TEXT = 1_024;
+const indexOr = (other: number, index: number): number => (index === -1 ? other : index);
+
 // A number of this many digits may be past what a double holds.
 const LONG_NUMBER = 300;
 
@@ -179,7 +182,14 @@ export function inspectJson(bytes: Uint8Array): { depth: number; odd: boolean } 
     let byte = bytes[i]!;
     if (byte === QUOTE) {
       digits = 0;
+      const long = i + LONG_TEXT;
+      let quote = 0;
       for (i++; i < bytes.length; i++) {
+        if (i > long) {
+          // A picture in base64: the rest of it up to the next quote or escape is skipped at once.
+          if (quote < i) quote = indexOr(bytes.length, bytes.indexOf(QUOTE, i));
+          i += indexOr(quote - i, bytes.subarray(i, quote).indexOf(BACKSLASH));
+        }
         byte = bytes[i]!;
         if (byte === QUOTE) break;
         if (byte === BACKSLASH && bytes[++i] === LETTER_U) odd = true;

@@ -293,3 +293,31 @@ describe("JSON", () => {
     );
   });
 });
+
+describe("long texts", () => {
+  const piece = fc.constantFrom("a", "\\", '"', "\\u00e9", "{[", "\ud83d\ude00", "a".repeat(1_500));
+  test("are skipped without losing count of what stands in and behind them", () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), fc.nat(5), (pieces, depth) => {
+        const text = `{"a":${JSON.stringify(pieces.join(""))},"b":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+        const value = depth === 0 ? text.replace(',"b":', "") : text;
+        expect(inspectJson(Buffer.from(value)).depth).toBe(depth + 1);
+      }),
+    );
+  });
+
+  test("with an escape far inside are found odd", () => {
+    const long = "a".repeat(5_000);
+    expect(inspectJson(Buffer.from(`["${long}\\ud800"]`)).odd).toBe(true);
+    expect(inspectJson(Buffer.from(`["${long}\\\\ud800"]`)).odd).toBe(false);
+    expect(inspectJson(Buffer.from(`["${long}\\"${long}\\ud800"]`)).odd).toBe(true);
+    expect(inspectJson(Buffer.from(`["${long}`)).depth).toBe(1);
+  });
+
+  test("of many escapes and many megabytes cost what they are long", () => {
+    const bytes = Buffer.from(JSON.stringify([`${"a".repeat(2_000)}\\"`.repeat(5_000)]));
+    const begun = performance.now();
+    expect(inspectJson(bytes).depth).toBe(1);
+    expect(performance.now() - begun).toBeLessThan(1_000);
+  });
+});
