@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import type { Services } from "../app.ts";
-import { StartExecution } from "../executions/schema.ts";
+import { ReplayExecution, StartExecution } from "../executions/schema.ts";
+import type { StartAnswer } from "../executions/start.ts";
 import type { Caller } from "../keys/schema.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { DEFAULT_NAME } from "../workflows/defaults.ts";
 import { UpdateWorkflow } from "../workflows/schema.ts";
 import { checked, readBody } from "./body.ts";
@@ -26,22 +28,56 @@ export async function runWorkflow(call: Call): Promise<number> {
       version: versionOf(call) ?? (file ? "draft" : undefined),
     });
     const answer = await services.executions.startByKey(caller, workflow_id, body, { hop: 0 });
-    const execution_id = String(answer.body["execution_id"]);
-    const mayLeave = isServed && !call.flags["follow"];
-    if (mayLeave) {
-      const execution = await services.executions.get(caller, execution_id);
-      // What is quick has run already, in the commit that accepted it.
-      if (!hasEnded(execution)) {
-        if (call.flags["json"]) putJson(call.output, execution);
-        else call.output.data(`${execution_id}\n`);
-        call.output.words(`queued; see how it goes: errand runs logs ${execution_id} --follow\n`);
-        return EXIT.ok;
-      }
-    }
-    const ended = await follow(call, services, caller, execution_id, { quiet: !call.flags["follow"] });
-    putJson(call.output, call.flags["json"] ? ended : ended.output_data);
-    return ended.status === "success" ? EXIT.ok : EXIT.failed;
+    return outcomeOf(call, services, { caller, isServed, execution_id: String(answer.body["execution_id"]) });
   });
+}
+
+type Started = { caller: Caller; isServed: boolean; execution_id: string };
+
+/** Beside a server what takes long may be left to it; else the run is waited for, and its output is the data. */
+async function outcomeOf(
+  call: Call,
+  services: Services,
+  { caller, isServed, execution_id }: Started,
+): Promise<number> {
+  if (isServed && !call.flags["follow"]) {
+    const execution = await services.executions.get(caller, execution_id);
+    // What is quick has run already, in the commit that accepted it.
+    if (!hasEnded(execution)) {
+      if (call.flags["json"]) putJson(call.output, execution);
+      else call.output.data(`${execution_id}\n`);
+      call.output.words(`queued; see how it goes: errand runs logs ${execution_id} --follow\n`);
+      return EXIT.ok;
+    }
+  }
+  const ended = await follow(call, services, caller, execution_id, { quiet: !call.flags["follow"] });
+  putJson(call.output, call.flags["json"] ? ended : ended.output_data);
+  return ended.status === "success" ? EXIT.ok : EXIT.failed;
+}
+
+/** Starts a new run out of an old one, and tells how it went as any other. */
+const again = (
+  call: Call,
+  start: (services: Services, caller: Caller) => Promise<StartAnswer>,
+): Promise<number> =>
+  withRunner(call, (services, isServed) =>
+    reaching(call, services, async (caller) => {
+      const { body } = await start(services, caller);
+      return outcomeOf(call, services, { caller, isServed, execution_id: String(body["execution_id"]) });
+    }),
+  );
+
+export const retryRun = (call: Call): Promise<number> =>
+  again(call, ({ executions }, caller) =>
+    executions.retry(caller, call.args[0]!, text(call.flags, "fromNode"), { hop: 0 }),
+  );
+
+export function replayRun(call: Call): Promise<number> {
+  const given = text(call.flags, "input") === undefined ? {} : { input_data: inputOf(call) };
+  const { input_data } = checked(ReplayExecution, given);
+  return again(call, ({ executions }, caller) =>
+    executions.replay(caller, call.args[0]!, input_data as JsonObject | undefined, { hop: 0 }),
+  );
 }
 
 const reach = (call: Call, services: Services, id: string): Promise<[Caller, string]> =>

@@ -13,6 +13,9 @@ const follow = option("--follow", "Print each step as it ends");
 const which = (usual: string): Options =>
   option("--version <version>", `Version, or draft (default: ${usual})`);
 
+const runsHere = [forSettings("data", "allow_targets", "default_model"), project, asJson];
+const input = option("--input <json>", "Input as JSON; @FILE reads a file, - standard input");
+
 const workflows = group("workflows", "Workflows: make, publish, move and run them", [
   leaf("list", "List workflows", record, async () => (await ofWorkflows()).listWorkflows),
   leaf(
@@ -74,14 +77,7 @@ const workflows = group("workflows", "Workflows: make, publish, move and run the
   leaf(
     "run <target>",
     "Run a stored workflow or a file; prints the output",
-    [
-      forSettings("data", "allow_targets", "default_model"),
-      project,
-      asJson,
-      option("--input <json>", "Input as JSON; @FILE reads a file, - standard input"),
-      which("what is published"),
-      follow,
-    ],
+    [...runsHere, input, which("what is published"), follow],
     async () => (await ofRun()).runWorkflow,
   ),
 ]);
@@ -106,6 +102,22 @@ const runs = group("runs", "Runs of workflows", [
     "Print what happened, step by step",
     [folder, project, follow],
     async () => (await ofRuns()).runLogs,
+  ),
+  leaf(
+    "retry <id>",
+    "Go on with a failed run over what was done, as a new run",
+    [
+      ...runsHere,
+      option("--from-node <name>", "Go on from this node (default: from where it failed)"),
+      follow,
+    ],
+    async () => (await ofRun()).retryRun,
+  ),
+  leaf(
+    "replay <id>",
+    "Run it again from the beginning, with the same input or another",
+    [...runsHere, input, follow],
+    async () => (await ofRun()).replayRun,
   ),
   leaf("cancel <id>", "End a run that has not ended", record, async () => (await ofRuns()).cancelRun),
 ]);

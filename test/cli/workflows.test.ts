@@ -172,6 +172,22 @@ describe("runs", () => {
     expect((await run("runs", "show", newId())).code).toBe(5);
   });
 
+  test("that failed go on over what was done, and any runs again, with another input too", async () => {
+    const { run, json, file } = world();
+    const nodes = [greet("Hi {{ name }}").nodes[0], broken.nodes[0]];
+    await run("workflows", "run", file("b.json", { ...broken, nodes }), "--input", '{"name":"A"}');
+    const [failed] = await json<Made[]>("runs", "list");
+    const retried = await run("runs", "retry", failed!.id, "--follow");
+    expect([retried.code, retried.stderr]).toEqual([1, expect.stringContaining("ask: BLOCKED")]);
+    await run("workflows", "run", file("a.json", greet("Hi {{ name }}")), "--input", '{"name":"A"}');
+    const [good] = await json<Made[]>("runs", "list", "--state", "success");
+    const output = async (...argv: string[]) => JSON.parse((await run("runs", ...argv)).stdout).text;
+    expect(await output("replay", good!.id)).toBe("Hi A");
+    expect(await output("replay", good!.id, "--input", '{"name":"B"}')).toBe("Hi B");
+    expect((await run("runs", "retry", good!.id)).code).not.toBe(0);
+    expect((await run("runs", "replay", good!.id, "--input", "{}")).code).toBe(2);
+  });
+
   test("that have ended cannot be cancelled", async () => {
     const { run, json, file } = world();
     await run("workflows", "run", file("a.json", greet("x")), "--input", '{"name":"A"}');
