@@ -71,7 +71,7 @@ import { sqliteVault } from "./storage/sqlite/vault.ts";
 import { sqliteWorkflows } from "./storage/sqlite/workflows.ts";
 import { sqliteWorkspaces } from "./storage/sqlite/workspaces.ts";
 import { VERSION } from "./version.ts";
-import { forgetFigures } from "./webhooks/chores.ts";
+import { forgetAlerts, forgetFigures } from "./webhooks/chores.ts";
 import { createDeliveries } from "./webhooks/deliveries.ts";
 import { createDryRun } from "./webhooks/dry-run.ts";
 import { deliveryAttempt } from "./webhooks/jobs.ts";
@@ -120,7 +120,8 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const deliveries = createDeliveries({ store: deliveryStore, inScope, runner, clock });
   const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
-  const alerts = createAlerts({ store: sqliteAlerts(storage), mail, runner, clock, log, inScope });
+  const alertStore = sqliteAlerts(storage);
+  const alerts = createAlerts({ store: alertStore, mail, runner, clock, log, inScope });
   const place = (job: NewJob) => runner.place(DELIVERY_JOB, job);
   const look = () => runner.look(DELIVERY_JOB);
   runner.register(deliveryAttempt({ ...sender, store: deliveryStore, alerts, place, look }));
@@ -222,6 +223,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     forgetHistory({ retention, days: config.retention_days, clock }),
     forgetClaims({ store: sqliteIdempotency(storage), clock }),
     forgetFigures({ store: deliveryStore, clock }),
+    forgetAlerts({ store: alertStore, clock }),
     completeIdle({ conversations }),
   ];
   return {

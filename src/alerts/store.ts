@@ -53,6 +53,8 @@ export type AlertStore = {
   }): Promise<boolean>;
   /** Subscriptions in trouble. */
   troubled(): Promise<string[]>;
+  /** Drops ended alerts of before `before`, at most `limit`; how many there were. */
+  forget(before: number, limit: number): Promise<number>;
   troubledCount(): Promise<number>;
   counts(): Promise<{ kind: AlertKind; state: AlertState; count: number }[]>;
 };

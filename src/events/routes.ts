@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import type { EventRecords } from "./records.ts";
-import { ListEvents } from "./schema.ts";
+import { EventList, EventRecord, ListEvents } from "./schema.ts";
 
 const tags = ["events"];
 
@@ -17,10 +17,12 @@ export const eventRoutes = ({ eventRecords }: { eventRecords: EventRecords }) =>
       {
         policy: "key",
         query: ListEvents,
+        response: EventList,
         detail: { summary: "List events, newest first; Link says where the list goes on", tags },
       },
     )
     .get("/events/:id", ({ caller, params }) => eventRecords.get(caller, params.id), {
       policy: "key",
+      response: EventRecord,
       detail: { summary: "Read an event and what became of it at every webhook", tags },
     });

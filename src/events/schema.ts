@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { feedQuery } from "../lib/feed.ts";
-import { query } from "../lib/schema.ts";
+import { json, query } from "../lib/schema.ts";
 
 /** Interface section 6.1. */
 export const EVENT_KINDS = [
@@ -43,3 +43,49 @@ export const ListEvents = query(
   }),
 );
 export type ListEvents = Static<typeof ListEvents.schema>;
+
+const textOrNull = Type.Union([Type.String(), Type.Null()]);
+const at = Type.String({ format: "date-time" });
+const atOrNull = Type.Union([at, Type.Null()]);
+
+const entry = {
+  id: Type.String(),
+  event: Type.String(),
+  timestamp: at,
+  subject_id: Type.String(),
+};
+
+export const EventList = json(
+  Type.Array(
+    Type.Object({
+      ...entry,
+      outcomes: Type.Record(Type.String(), Type.Integer(), {
+        description: "How many webhooks of each outcome.",
+      }),
+    }),
+  ),
+);
+
+/** An event with a line for every webhook of its project. */
+export const EventRecord = json(
+  Type.Object({
+    ...entry,
+    data: Type.Record(Type.String(), Type.Unknown()),
+    webhooks: Type.Array(
+      Type.Object({
+        webhook_id: Type.String(),
+        name: textOrNull,
+        outcome: Type.String(),
+        reason: Type.String(),
+        delivery_id: textOrNull,
+        attempts: Type.Integer(),
+        attempts_max: Type.Integer(),
+        response_code: Type.Union([Type.Integer(), Type.Null()]),
+        error_class: textOrNull,
+        last_attempt_at: atOrNull,
+        next_attempt_at: atOrNull,
+        earlier_delivery_ids: Type.Array(Type.String()),
+      }),
+    ),
+  }),
+);

@@ -3,6 +3,7 @@ import type { Alerts } from "../alerts/service.ts";
 import { accepted, created, noContent } from "../http/answers.ts";
 import { page, stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
+import { AlertList, DeliveryRecord, DryRunAnswer, LogEntry, Logs, Stats, TestAnswer } from "./answers.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { DryRunning } from "./dry-run.ts";
 import {
@@ -84,37 +85,43 @@ export const webhookRoutes = ({
     .post("/webhooks/:id/test", ({ caller, params, body }) => testSend(caller, params.id, body), {
       ...about("Send a sample now and show both sides of it"),
       body: TestWebhook,
+      response: TestAnswer,
     })
     .post("/webhooks/:id/dry-run", ({ caller, params, body }) => dryRun(caller, params.id, body), {
       ...about("Tell what would become of an event, and the bytes that would be sent"),
       body: DryRun,
+      response: DryRunAnswer,
     })
     .get(
       "/webhooks/:id/logs",
       async ({ caller, params, query, request, set }) => ({
         logs: stretch(set, request, await deliveries.logs(caller, params.id, query)),
       }),
-      { ...about("List deliveries, newest first; Link says where the list goes on"), query: ListLogs },
+      {
+        ...about("List deliveries, newest first; Link says where the list goes on"),
+        query: ListLogs,
+        response: Logs,
+      },
     )
     .get("/webhooks/:id/stats", ({ caller, params, query }) => deliveries.stats(caller, params.id, query), {
       ...about("Read counts, success rate and response times, by event and by hour"),
       query: ReadStats,
+      response: Stats,
     })
-    .get(
-      "/webhooks/:id/alerts",
-      ({ caller, params }) => alerts.list(caller, params.id),
-      about("List what its owner was told of it, newest first"),
-    )
+    .get("/webhooks/:id/alerts", ({ caller, params }) => alerts.list(caller, params.id), {
+      ...about("List what its owner was told of it, newest first"),
+      response: AlertList,
+    })
     .get(
       "/webhooks/:id/deliveries/:delivery_id",
       ({ caller, params }) => deliveries.get(caller, params.id, params.delivery_id),
-      about("Read a delivery with its payload and every attempt"),
+      { ...about("Read a delivery with its payload and every attempt"), response: DeliveryRecord },
     )
     .post(
       "/webhooks/:id/deliveries/:delivery_id/redeliver",
       async ({ caller, params, set }) =>
         accepted(set, await deliveries.redeliver(caller, params.id, params.delivery_id)),
-      about("Send a delivery's event once more"),
+      { ...about("Send a delivery's event once more"), response: { 202: LogEntry } },
     );
 
 /** Interface 5.3.4: where deliveries come from, for allow-lists; what the operator configured. */

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { sqliteAlerts } from "../../src/storage/sqlite/alerts.ts";
+import { forgetAlerts } from "../../src/webhooks/chores.ts";
 import { smtpServer } from "../mail/server.ts";
 import { receiver, setup } from "../webhooks/setup.ts";
 
@@ -154,6 +156,20 @@ describe("an alert", () => {
       "recovered",
       "exhausted",
     ]);
+  });
+
+  test("is forgotten a quarter of a year after it was sent", async () => {
+    const { subscribe, target, happen, server, alerts, clock, storage, caller } = await world();
+    await using _ = server;
+    const { id } = await subscribe({ url: target.url, ...impatient });
+    await happen();
+    const chore = forgetAlerts({ store: sqliteAlerts(storage), clock });
+    await clock.advance(89 * 24 * HOUR);
+    await chore.run();
+    expect((await alerts.list(caller, id)).alerts).toHaveLength(1);
+    await clock.advance(2 * 24 * HOUR);
+    await chore.run();
+    expect((await alerts.list(caller, id)).alerts).toEqual([]);
   });
 
   test("is not raised by an attempt whose job somebody else holds", async () => {

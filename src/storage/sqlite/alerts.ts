@@ -79,6 +79,12 @@ export const alertWrites = {
     db.run("UPDATE alerts SET state = ?, error = ?, ended_at = ? WHERE id = ?", state, error, at, id);
     return true;
   },
+  "alerts.forget": (db: Connection, { before, limit }: { before: number; limit: number }): number =>
+    db.run(
+      "DELETE FROM alerts WHERE id IN (SELECT id FROM alerts WHERE ended_at < ? ORDER BY id LIMIT ?)",
+      before,
+      limit,
+    ),
 };
 
 type AlertText = Omit<AlertRow, "details"> & { details: string };
@@ -101,6 +107,7 @@ export const sqliteAlerts = ({ reader, writer }: Storage): AlertStore => ({
   end: (end) => writer.submit("alerts.end", end),
   troubled: async () =>
     reader.all<{ id: string }>("SELECT subscription_id AS id FROM troubles").map(({ id }) => id),
+  forget: (before, limit) => writer.submit("alerts.forget", { before, limit }, "lazy"),
   troubledCount: async () =>
     reader.get<{ count: number }>("SELECT count(*) AS count FROM troubles")?.count ?? 0,
   counts: async () =>
