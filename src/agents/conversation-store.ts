@@ -144,6 +144,8 @@ export type ConversationStore = {
     but: string[];
     ended_at: number;
   }): Promise<string[]>;
+  /** Keeps a title, where there is none yet, and what the user may say next; each where given. */
+  note(id: string, notes: { title?: string; suggested_replies?: string[] }): Promise<void>;
   /** Turns of streams that have not ended: at start, those that the program died under. */
   unfinishedStreams(): Promise<TurnRow[]>;
 };

@@ -4,6 +4,7 @@ import { defineJob, done, type Fate, type JobKind, type JobRun, retry, settled }
 import type { Runner } from "../jobs/runner.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
+import { tidyUp } from "./afterwards.ts";
 import { type AnswerDeps, type AnswerEnd, answer } from "./answer.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { Journal } from "./journal.ts";
@@ -93,7 +94,9 @@ export function turnJob(deps: Deps): JobKind {
     }
     const isAborted = () => job.isAborted();
     const isOnRecord = await recordAnswer(deps, { conversation, turn, message_id, end, lease, isAborted });
-    if (isOnRecord) tellEnd(log, end);
+    if (!isOnRecord) return settled;
+    await tidyUp(deps, { agent, conversation, turn, end, signal }, log);
+    tellEnd(log, end);
     return settled;
   }
 

@@ -10,6 +10,7 @@ import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
 import { conflict, describe, invalidField, notFound, unavailable } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { tidyUp } from "./afterwards.ts";
 import { type AnswerDeps, answer } from "./answer.ts";
 import { createApprovals, type Verdict } from "./approvals.ts";
 import type { Attachments } from "./attachments.ts";
@@ -205,6 +206,7 @@ export function createTurns(deps: Deps) {
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;
       await recordAnswer(deps, { conversation, turn, message_id, end, isAborted });
+      await tidyUp(deps, { agent, conversation, turn, end, signal }, log);
       tellEnd(log, end);
       // Its readers are told one sentence; here are the words.
       if (end.state === "failed" && conversation.owner === "anonymous")

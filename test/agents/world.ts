@@ -159,7 +159,13 @@ export function world(
   }
   /** An agent of the caller's project; only what matters need be said. */
   const anAgent = async (more: Partial<CreateAgent> = {}, caller = CALLER) =>
-    (await agents.create(caller, { workspace_id: "w" }, { name: "Guide", ...more })).id;
+    (
+      await agents.create(
+        caller,
+        { workspace_id: "w" },
+        { name: "Guide", auto_generate_title: false, ...more },
+      )
+    ).id;
 
   /** A message that came by webhook. */
   const enqueue = async (agent_id: string, message: string, more: Partial<EnqueueRequest> = {}) => {

@@ -196,7 +196,21 @@ function countTurn(db: Connection, turn_id: string): void {
   );
 }
 
+function note(
+  db: Connection,
+  { id, title, suggested_replies }: { id: string; title?: string; suggested_replies?: string[] },
+): void {
+  db.run(
+    `UPDATE conversations SET title = coalesce(title, ?), suggested_replies = coalesce(?, suggested_replies)
+     WHERE id = ?`,
+    title ?? null,
+    suggested_replies ? JSON.stringify(suggested_replies) : null,
+    id,
+  );
+}
+
 export const conversationWrites = {
+  "conversations.note": note,
   "turns.cancelQueued": cancelQueued,
   "turns.begin": begin,
   "turns.start": start,
@@ -271,6 +285,7 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
   start: (id, lease, started_at) => writer.submit("turns.start", { id, lease, started_at }, "lazy"),
   finish: (end) => writer.submit("turns.finish", end),
   cancelQueued: (which) => writer.submit("turns.cancelQueued", which),
+  note: (id, notes) => writer.submit("conversations.note", { id, ...notes }, "lazy"),
   unfinishedStreams: async () =>
     reader.all<TurnRow>(
       "SELECT * FROM turns WHERE state IN ('queued', 'running') AND source = 'stream' AND has_job = 0",
