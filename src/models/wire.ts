@@ -205,5 +205,11 @@ function retryAfterOf(headers: Record<string, string>, now: number): number | un
 function toModelError(error: unknown): unknown {
   if (!(error instanceof EgressError)) return error;
   if (error.class === "timeout") return new ModelError("MODEL_TIMEOUT", "The model took too long.", true);
-  return new ModelError("MODEL_UNREACHABLE", `The model's server cannot be reached (${error.class}).`, true);
+  // A caller's own server that is not to be reached, or is none, will not be either at the next try.
+  const retryable = error.class !== "blocked" && error.class !== "bad_url";
+  return new ModelError(
+    "MODEL_UNREACHABLE",
+    `The model's server cannot be reached (${error.class}).`,
+    retryable,
+  );
 }

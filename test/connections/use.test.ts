@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { ModelError } from "../../src/models/model.ts";
+import { llm } from "../../src/nodes/llm.ts";
 import { world } from "../executions/setup.ts";
-import { server } from "../nodes/setup.ts";
+import { modelOf, run, runWith, server } from "../nodes/setup.ts";
 
 const CANARY = "canary/token+1==";
 const open: { close(): void }[] = [];
@@ -143,5 +145,41 @@ describe("a connection at work", () => {
     await expect(flowOf(w, { url, connection: "{{ inputs.which }}" })).rejects.toMatchObject({
       code: "invalid_input",
     });
+  });
+
+  test("is looked up in the nodes inside of nodes as well", async () => {
+    const w = world();
+    const inner = {
+      node_type_name: "api_call",
+      name: "inner",
+      input_config: { url: "http://example.org", connection: "nothing" },
+    };
+    const saving = flowOf(w, { items: [1], nodes: [inner], _options: {} }, "for_each");
+    await expect(saving).rejects.toMatchObject({
+      extra: { faults: [{ field: "nodes.0.input_config.nodes.0.input_config.connection" }] },
+    });
+  });
+
+  test("of a model's provider lends its key to that provider alone, and no answer repeats it", async () => {
+    const connections = {
+      open: async () =>
+        ({ type: "model", id: "1", name: "own", provider: "openai", api_key: CANARY }) as const,
+    };
+    const ask = async (config: object, answer: Parameters<typeof modelOf>[0]) => {
+      const { models, asked } = modelOf(answer);
+      const said = await run(
+        llm,
+        { prompt: "Hi", connection: "own", ...config },
+        runWith({ models, connections }),
+      );
+      return { output: said.output, asked };
+    };
+    const { output, asked } = await ask({ model: "gpt-x" }, { text: `Your key is ${CANARY}.` });
+    expect(asked[0]).toMatchObject({ model: "openai/gpt-x", access: { api_key: CANARY } });
+    expect(output).toMatchObject({ text: "Your key is [secret].", model: "openai/gpt-x" });
+    await expect(ask({ model: "anthropic/x" }, {})).rejects.toMatchObject({ code: "INVALID_CONFIG" });
+    await expect(ask({}, {})).rejects.toMatchObject({ code: "INVALID_CONFIG" });
+    const refused = ask({ model: "gpt-x" }, new ModelError("MODEL_REFUSED", `no ${CANARY}`, false));
+    await expect(refused).rejects.toMatchObject({ code: "MODEL_REFUSED", message: "no [secret]" });
   });
 });

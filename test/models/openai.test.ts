@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { createEgress } from "../../src/egress/egress.ts";
 import { createModels } from "../../src/models/index.ts";
-import { settled } from "../helpers/clock.ts";
-import type { Call } from "./chat-server.ts";
+import { settled, TestClock } from "../helpers/clock.ts";
+import { type Call, chatServer } from "./chat-server.ts";
 import { asked, collect, moved, setup } from "./setup.ts";
 
 const finish = (reason = "stop", prompt_tokens = 7, completion_tokens = 3) => ({
@@ -460,4 +461,28 @@ test("a caller that gives up ends the call at the server", async () => {
   controller.abort();
   expect(await ended).toBe("ended");
   await gone;
+});
+
+describe("a caller's own key", () => {
+  test("does not go to the operator's server, nor to a private one", async () => {
+    const { server, models } = setup();
+    const access = { api_key: "own-key", base_url: server.url };
+    const { error } = await collect(models, asked({ access }));
+    expect(error).toMatchObject({ code: "MODEL_UNREACHABLE" });
+    const nowhere = await collect(models, asked({ model: "ollama/m", access: { api_key: "own-key" } }));
+    expect(nowhere.error).toMatchObject({ code: "MODEL_UNKNOWN" });
+  });
+
+  test("goes to the server that it is for, in place of the operator's", async () => {
+    const server = chatServer();
+    const egress = createEgress({ allow: ["loopback"] });
+    const models = createModels({ config: { openai_api_key: "operator" }, egress, clock: new TestClock() });
+    const collected = collect(models, asked({ access: { api_key: "own-key", base_url: server.url } }));
+    const call = await server.next();
+    call.say("Hello").finish();
+    await collected;
+    expect(call.headers["authorization"]).toBe("Bearer own-key");
+    server.close();
+    egress.close();
+  });
 });
