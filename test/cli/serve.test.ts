@@ -1,7 +1,10 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { discardAfterEach, scratchFolder } from "../helpers/folder.ts";
+
+// Each starts the program from source, which takes its time on a busy machine.
+setDefaultTimeout(30_000);
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const children: { kill(signal?: NodeJS.Signals): void }[] = [];
