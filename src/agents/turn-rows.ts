@@ -2,6 +2,7 @@ import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerEnd } from "./answer.ts";
 import type { ConversationRow, ImagePart, MessageRow, TurnRow } from "./conversation-store.ts";
+import { DEFAULT_SETTINGS } from "./schema.ts";
 import type { AgentTarget } from "./service.ts";
 
 /** Who speaks to whom, and in which conversation: the client's id threads; without one, a new conversation. */
@@ -43,7 +44,13 @@ export function newConversation(opening: Opening, now: number): ConversationRow 
 
 const HOUR_MS = 3_600_000;
 /** How long nothing may be said in a conversation until it is completed. */
-export const idleMsOf = ({ settings }: AgentTarget): number => settings.conversation_idle_hours * HOUR_MS;
+export function idleMsOf({ settings }: AgentTarget): number {
+  // An agent that was stored before there was such a setting has none.
+  const { conversation_idle_hours: hours = DEFAULT_SETTINGS.conversation_idle_hours } = settings as Partial<
+    typeof settings
+  >;
+  return hours * HOUR_MS;
+}
 
 /** A stream is answered at once, a webhook's turn when its job comes to it. */
 export function newTurn(

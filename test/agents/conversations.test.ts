@@ -118,6 +118,15 @@ describe("a conversation", () => {
     ]);
   });
 
+  test("with an agent of before the setting idles for a day", async () => {
+    const { w, agent, at } = await setup();
+    w.storage.reader.run("UPDATE agents SET settings = json_remove(settings, '$.conversation_idle_hours')");
+    await talk(w, agent, chat("Hi", "c1"), "Hello");
+    await w.clock.advance(24 * 3_600_000);
+    await completeIdle(w).run();
+    expect((await w.call("GET", at())).body).toMatchObject({ status: "completed", ended_as: "idle" });
+  });
+
   test("is deleted with all that was said in it, and its answer under way ends", async () => {
     const { w, agent, at } = await setup();
     await talk(w, agent, chat("Hi", "c1"), "Hello");
