@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -19,6 +19,8 @@ export type Errand = {
   stop(): Promise<number>;
   /** Ends it as a power button would. */
   kill(): Promise<void>;
+  /** Resolves when it has ended, however. */
+  ended: Promise<number>;
 };
 
 export type Answer<T> = { status: number; headers: Headers; body: T };
@@ -71,12 +73,14 @@ export async function startErrand(options: {
   args?: string[];
   env?: Record<string, string>;
   command?: "serve" | "dev";
+  /** A program that runs it, with its arguments. */
+  under?: string[];
 }): Promise<Errand> {
-  const { data, key, args = [], env = {}, command = "serve" } = options;
+  const { data, key, args = [], env = {}, command = "serve", under = [] } = options;
   const port = options.port ?? (await freePort());
   const url = `http://127.0.0.1:${port}`;
   const began = performance.now();
-  const child = Bun.spawn([BINARY, command, "--data", data, "--port", String(port), ...args], {
+  const child = Bun.spawn([...under, BINARY, command, "--data", data, "--port", String(port), ...args], {
     cwd: tmpdir(),
     env: { PATH: process.env["PATH"] ?? "", HOME: data, ...env },
     stdout: "pipe",
@@ -97,9 +101,9 @@ export async function startErrand(options: {
     } catch {
       // not listening yet
     }
-    if (child.exitCode !== null) {
+    if (child.exitCode !== null || child.signalCode !== null) {
       await collected;
-      throw new Error(`errand ended with ${child.exitCode}:\n${output}`);
+      throw new Error(`errand ended with ${child.exitCode ?? child.signalCode}:\n${output}`);
     }
     if (performance.now() - began > 20_000) {
       child.kill("SIGKILL");
@@ -138,8 +142,20 @@ export async function startErrand(options: {
       return code;
     },
     async kill() {
-      child.kill("SIGKILL");
+      // What runs it would let go of it otherwise, and it would run on.
+      if (under.length > 0) for (const pid of childrenOf(child.pid)) process.kill(pid, "SIGKILL");
+      else child.kill("SIGKILL");
       await child.exited;
     },
+    ended: child.exited,
   };
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    return (text.match(/\d+/g) ?? []).map(Number);
+  } catch {
+    return [];
+  }
 }
