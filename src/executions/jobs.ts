@@ -85,15 +85,14 @@ export function runExecution(deps: Deps): JobKind {
     }
     // The first commit of a run that was queued also tells of its start.
     const untold = execution.state === "queued" ? [startedEvent(execution, input, started_at)] : [];
-    const commit: Commit = async (list, store) => {
-      // Taken at once: lists that run beside each other commit beside each other.
+    const commit = inOrder(async (list, store) => {
       const events = [...untold.splice(0), ...list];
       const held = await persist(clock, job.isAborted.bind(job), () =>
         withOutbox(deps, execution, events, execution.hop, store),
       );
       deps.changed(execution.id);
       return held;
-    };
+    });
     let answered = execution.response !== null;
     const journal: Journal = {
       mark: (step, around, durable) =>
@@ -201,4 +200,29 @@ export function runExecution(deps: Deps): JobKind {
     run,
     dead,
   });
+}
+
+/**
+ * Lists that run beside each other commit beside each other, but each hands its commit over after those that
+ * were asked for before: what a later one counts is never on disk without the steps it counts.
+ */
+function inOrder(commit: Commit): Commit {
+  let handedOver: Promise<void> = Promise.resolve();
+  return async (list, store) => {
+    const earlier = handedOver;
+    let next = () => {};
+    handedOver = new Promise((resolve) => {
+      next = resolve;
+    });
+    await earlier;
+    try {
+      return await commit(list, (outbox) => {
+        const storing = store(outbox);
+        next();
+        return storing;
+      });
+    } finally {
+      next();
+    }
+  };
 }

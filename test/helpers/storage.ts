@@ -12,3 +12,10 @@ export function memoryStorage(): Storage {
   migrate(db, { now: 0 });
   return { reader: db, writer: createWriter(inProcess(db, operations)) };
 }
+
+/** A storage of its own with all that another holds at the moment: cheaper than to make it all again. */
+export function copyOf({ reader }: Storage): Storage {
+  const db = new Connection(Database.deserialize(reader.raw.serialize(), { strict: true }));
+  db.run("PRAGMA foreign_keys = ON");
+  return { reader: db, writer: createWriter(inProcess(db, operations)) };
+}
