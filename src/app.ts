@@ -76,6 +76,7 @@ import { createDeliveries } from "./webhooks/deliveries.ts";
 import { createDryRun } from "./webhooks/dry-run.ts";
 import { deliveryAttempt } from "./webhooks/jobs.ts";
 import { releaseDeliveries } from "./webhooks/release.ts";
+import { createReplays } from "./webhooks/replay.ts";
 import { createWebhooks } from "./webhooks/service.ts";
 import { createTestSend } from "./webhooks/test-send.ts";
 import { createWorkflows, type WorkflowTarget } from "./workflows/service.ts";
@@ -117,7 +118,8 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock, runner });
   const { inScope } = webhooks;
   const deliveryStore = sqliteDeliveries(storage);
-  const deliveries = createDeliveries({ store: deliveryStore, inScope, runner, clock });
+  const deliveries = createDeliveries({ store: deliveryStore, inScope, clock });
+  const replays = createReplays({ store: deliveryStore, inScope, runner, clock });
   const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
   const alertStore = sqliteAlerts(storage);
@@ -239,6 +241,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     eventRecords,
     webhooks,
     deliveries,
+    replays,
     alerts,
     dryRun,
     testSend,

@@ -115,6 +115,17 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
     async () => (await ofTrials()).redeliver,
   ),
   leaf(
+    "replay <id>",
+    "Send again what failed since a time; with --status what became of it otherwise",
+    [
+      ...record,
+      between,
+      option("--events <kinds>", "Only these event kinds, separated by commas"),
+      option("--status <status>", "failed, success, cancelled, filtered or any (default: failed)"),
+    ],
+    async () => (await ofTrials()).replay,
+  ),
+  leaf(
     "logs <id>",
     "List its deliveries, newest first",
     [

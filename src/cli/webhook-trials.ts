@@ -1,4 +1,4 @@
-import { DryRun, TestWebhook } from "../webhooks/schema.ts";
+import { DryRun, ReplayWebhook, TestWebhook } from "../webhooks/schema.ts";
 import { checked, readBody } from "./body.ts";
 import { type Call, reaching, text, withServices } from "./command.ts";
 import { EXIT, ExitError } from "./exit.ts";
@@ -55,6 +55,20 @@ export const redeliver = (call: Call) =>
     const [id, delivery] = call.args as [string, string];
     putRecord(
       call,
-      await reaching(call, services, (caller) => services.deliveries.redeliver(caller, id, delivery)),
+      (await reaching(call, services, (caller) => services.replays.redeliver(caller, id, delivery))).body,
     );
+  });
+
+/** Sends again what failed since a time, or what else became of it. */
+export const replay = (call: Call) =>
+  withServices(call, async (services) => {
+    const { since, until, status } = call.flags;
+    const events = text(call.flags, "events")?.split(",");
+    const body = checked(ReplayWebhook, { since, until, status, events: events?.map((one) => one.trim()) });
+    const answer = await reaching(call, services, (caller) =>
+      services.replays.replay(caller, call.args[0]!, body),
+    );
+    putRecord(call, answer.body);
+    const { next_since } = answer.body;
+    if (next_since) call.output.words(`there is more: replay again with --since ${next_since}\n`);
   });

@@ -52,6 +52,19 @@ function wrap<T extends TSchema>(schema: T, prepare?: (value: unknown) => unknow
 /** The shape of a JSON body: checked as it is, never coerced. */
 export const json = <T extends TSchema>(schema: T) => wrap(schema);
 
+/**
+ * A body that its service checks: the route describes it and lets it through, so that what the schema finds
+ * and what only the service can tell are answered together.
+ */
+export const checkedLater = <T extends TSchema>(schema: Schema<T>): Schema<T> => ({
+  ...schema,
+  "~standard": {
+    version: 1,
+    vendor: "typebox",
+    validate: (value) => ({ value: value as Static<T> }),
+  },
+});
+
 /** The shape of a query string: flat, defaults filled in, text turned into numbers and booleans. */
 export function query<T extends TSchema>(schema: T) {
   const properties = Object.entries((schema as { properties?: Record<string, Property> }).properties ?? {});

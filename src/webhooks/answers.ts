@@ -34,6 +34,65 @@ const entry = {
   created_at: at,
 };
 
+const webhook = {
+  id: text,
+  workspace_id: text,
+  project_id: text,
+  name: text,
+  url: text,
+  events: Type.Array(text),
+  status: Type.String({ description: "active or paused" }),
+  status_reason: textOrNull,
+  authentication: Type.Record(Type.String(), Type.String(), { description: "Without its secrets." }),
+  header_names: Type.Array(text),
+  retry_policy: orNull(
+    Type.Object({
+      max_retries: Type.Optional(count),
+      backoff_multiplier: Type.Optional(Type.Number()),
+    }),
+  ),
+  conditions: orNull(Type.Record(Type.String(), Type.Unknown())),
+  filters: orNull(Type.Object({ include_fields: Type.Array(text) })),
+  batch_settings: orNull(Type.Object({ max_events: count, max_wait_seconds: count })),
+  ordered: Type.Boolean(),
+  concurrency: orNull(count),
+  rate_limit_per_second: orNull(count),
+  failing_since: orNull(
+    Type.String({ format: "date-time", description: "The first failed attempt after the last good one." }),
+  ),
+  created_at: at,
+  updated_at: atOrNull,
+  last_delivery: atOrNull,
+  delivery_stats: Type.Object({
+    total_deliveries: count,
+    successful_deliveries: count,
+    failed_deliveries: count,
+  }),
+};
+
+/** Interface 2.5 and design 3. */
+export const WebhookRecord = json(Type.Object(webhook));
+export const NewWebhookRecord = json(Type.Object({ ...webhook, secret: text }));
+export const WebhookList = json(Type.Object({ webhooks: Type.Array(WebhookRecord.schema) }));
+
+export const SecretAnswer = json(
+  Type.Object({
+    secret: text,
+    previous_secret: orNull(Type.String({ description: "Signs as well, until previous_secret_until." })),
+    previous_secret_until: atOrNull,
+  }),
+);
+
+export const ReplayAnswer = json(
+  Type.Object({
+    webhook_id: text,
+    replayed: Type.Integer({ description: "How many deliveries go out again." }),
+    next_since: orNull(
+      Type.String({ format: "date-time", description: "Where the rest begins, if there were more." }),
+    ),
+  }),
+);
+
 /** Interface 2.6, with what tells why. */
 export const LogEntry = json(Type.Object(entry));
 export const Logs = json(Type.Object({ logs: Type.Array(LogEntry.schema) }));

@@ -1,15 +1,11 @@
-import { envelope } from "../events/envelope.ts";
-import { DELIVERY_JOB } from "../events/service.ts";
 import type { DeliveryRow } from "../events/store.ts";
-import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
-import { conflict, notFound } from "../lib/errors.ts";
+import { notFound } from "../lib/errors.ts";
 import { windowOf } from "../lib/feed.ts";
 import { HOUR_MS, hourOf } from "../lib/histogram.ts";
-import { isUuid, newId } from "../lib/ids.ts";
+import { isUuid } from "../lib/ids.ts";
 import { percentile, summarise } from "./figures.ts";
-import { attemptsMax } from "./retry-schedule.ts";
 import type { ListLogs, ReadStats } from "./schema.ts";
 import type { AttemptRow, DeliveryStore, LogRow, SubscriptionRow } from "./store.ts";
 
@@ -17,14 +13,13 @@ export type Deliveries = ReturnType<typeof createDeliveries>;
 
 const STATS_SAMPLE = 1_000;
 
-/** What became of events: the log, its figures, and sending one again. */
+/** What became of events: the log and its figures. */
 export function createDeliveries(deps: {
   store: DeliveryStore;
   inScope: (caller: Caller, webhook_id: string) => Promise<SubscriptionRow>;
-  runner: Pick<Runner, "place" | "committed" | "dropped">;
   clock: Clock;
 }) {
-  const { store, inScope, runner, clock } = deps;
+  const { store, inScope, clock } = deps;
 
   async function find(webhook: SubscriptionRow, id: string): Promise<DeliveryRow> {
     const delivery = isUuid(id) ? await store.find(id) : undefined;
@@ -92,55 +87,10 @@ export function createDeliveries(deps: {
         window: { hours, since: iso(since), ...summarise(known.figures) },
       };
     },
-
-    /** Sends the event once more, as a delivery of its own with the same bytes and the same webhook-id. */
-    async redeliver(caller: Caller, webhook_id: string, id: string) {
-      const webhook = await inScope(caller, webhook_id);
-      const old = await find(webhook, id);
-      if (webhook.status === "paused") throw conflict("The webhook is paused. Resume it first.");
-      const now = clock.now();
-      const delivery: DeliveryRow = {
-        ...old,
-        id: newId(),
-        state: "pending",
-        reason: `redelivery of ${old.id}`,
-        body: old.body === "" ? await bytesOf(webhook, old) : old.body,
-        attempts: 0,
-        attempts_max: attemptsMax(webhook.retry_policy),
-        response_code: null,
-        response_time_ms: null,
-        next_attempt_at: now,
-        created_at: now,
-        ended_at: null,
-      };
-      // It may have to wait its turn, or go into a batch: a reference of that batch's own, should it open one.
-      const job = { tenant: webhook.workspace_id, key: webhook.id, ref: newId(), waits: true };
-      const placements = [runner.place(DELIVERY_JOB, job)];
-      try {
-        await store.insert(delivery, placements[0]!.row);
-      } catch (error) {
-        runner.dropped(placements);
-        throw error;
-      }
-      runner.committed(placements);
-      const { body, ...rest } = delivery;
-      const nothingYet = { attempted_at: null, response_excerpt: null, error_class: null, error: null };
-      return presentEntry({ ...rest, ...nothingYet, payload_size: Buffer.byteLength(body) });
-    },
   };
-
-  // A filtered or paused delivery was never written out.
-  async function bytesOf(webhook: SubscriptionRow, delivery: DeliveryRow): Promise<string> {
-    const event = await store.event(delivery.event_id);
-    if (!event) throw conflict("The event is not kept any more.");
-    return envelope(
-      { kind: event.kind, at: event.created_at, data: JSON.parse(event.data), text: event.data },
-      webhook,
-    );
-  }
 }
 
-const presentEntry = (row: LogRow) => ({
+export const presentEntry = (row: LogRow) => ({
   id: row.id,
   delivery_id: row.id,
   event_id: row.event_id,

@@ -1,17 +1,34 @@
 import { Elysia } from "elysia";
 import type { Alerts } from "../alerts/service.ts";
-import { accepted, created, noContent } from "../http/answers.ts";
+import { startContext } from "../hooks/idempotency.ts";
+import { answerWith, created, noContent } from "../http/answers.ts";
 import { page, stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import { AlertList, DeliveryRecord, DryRunAnswer, LogEntry, Logs, Stats, TestAnswer } from "./answers.ts";
+import { checkedLater } from "../lib/schema.ts";
+import {
+  AlertList,
+  DeliveryRecord,
+  DryRunAnswer,
+  LogEntry,
+  Logs,
+  NewWebhookRecord,
+  ReplayAnswer,
+  SecretAnswer,
+  Stats,
+  TestAnswer,
+  WebhookList,
+  WebhookRecord,
+} from "./answers.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { DryRunning } from "./dry-run.ts";
+import type { Replays } from "./replay.ts";
 import {
   CreateWebhook,
   DryRun,
   ListLogs,
   ListWebhooks,
   ReadStats,
+  ReplayWebhook,
   RotateSecret,
   TestWebhook,
   UpdateWebhook,
@@ -29,59 +46,64 @@ export const webhookRoutes = ({
   testSend,
   dryRun,
   alerts,
+  replays,
 }: {
   webhooks: Webhooks;
   deliveries: Deliveries;
   testSend: TestSend;
   dryRun: DryRunning;
   alerts: Pick<Alerts, "list">;
+  replays: Replays;
 }) =>
   new Elysia({ name: "webhooks.routes" })
     .use(policies)
     .post("/webhooks", async ({ caller, body, set }) => created(set, await webhooks.create(caller, body)), {
       ...about("Create a webhook; the answer shows its signing secret"),
-      body: CreateWebhook,
+      body: checkedLater(CreateWebhook),
+      response: { 201: NewWebhookRecord },
     })
     .get(
       "/webhooks",
       async ({ caller, query, request, set }) => ({
         webhooks: page(set, request, await webhooks.list(caller, query)),
       }),
-      { ...about("List the webhooks of the project"), query: ListWebhooks },
+      { ...about("List the webhooks of the project"), query: ListWebhooks, response: WebhookList },
     )
-    .get("/webhooks/:id", ({ caller, params }) => webhooks.get(caller, params.id), about("Read a webhook"))
+    .get("/webhooks/:id", ({ caller, params }) => webhooks.get(caller, params.id), {
+      ...about("Read a webhook"),
+      response: WebhookRecord,
+    })
     .put("/webhooks/:id", ({ caller, params, body }) => webhooks.update(caller, params.id, body), {
       ...about("Change a webhook"),
-      body: UpdateWebhook,
+      body: checkedLater(UpdateWebhook),
+      response: WebhookRecord,
     })
     .delete(
       "/webhooks/:id",
       async ({ caller, params, set }) => noContent(set, await webhooks.remove(caller, params.id)),
       about("Delete a webhook; what is under way to it is cancelled"),
     )
-    .get(
-      "/webhooks/:id/secret",
-      ({ caller, params }) => webhooks.secret(caller, params.id),
-      about("Show the signing secret"),
-    )
+    .get("/webhooks/:id/secret", ({ caller, params }) => webhooks.secret(caller, params.id), {
+      ...about("Show the signing secret"),
+      response: SecretAnswer,
+    })
     .post(
       "/webhooks/:id/secret/rotate",
       ({ caller, params, query }) => webhooks.rotateSecret(caller, params.id, query),
       {
         ...about("Issue a new signing secret; the old one signs beside it for overlap_seconds"),
         query: RotateSecret,
+        response: SecretAnswer,
       },
     )
-    .post(
-      "/webhooks/:id/pause",
-      ({ caller, params }) => webhooks.pause(caller, params.id),
-      about("Stop sending; events go on being recorded"),
-    )
-    .post(
-      "/webhooks/:id/resume",
-      ({ caller, params }) => webhooks.resume(caller, params.id),
-      about("Send again"),
-    )
+    .post("/webhooks/:id/pause", ({ caller, params }) => webhooks.pause(caller, params.id), {
+      ...about("Stop sending; events are kept"),
+      response: WebhookRecord,
+    })
+    .post("/webhooks/:id/resume", ({ caller, params }) => webhooks.resume(caller, params.id), {
+      ...about("Send again, what was kept first"),
+      response: WebhookRecord,
+    })
     .post("/webhooks/:id/test", ({ caller, params, body }) => testSend(caller, params.id, body), {
       ...about("Send a sample now and show both sides of it"),
       body: TestWebhook,
@@ -119,10 +141,30 @@ export const webhookRoutes = ({
     )
     .post(
       "/webhooks/:id/deliveries/:delivery_id/redeliver",
-      async ({ caller, params, set }) =>
-        accepted(set, await deliveries.redeliver(caller, params.id, params.delivery_id)),
+      async ({ caller, params, request, set }) =>
+        answerWith(
+          set,
+          await replays.redeliver(
+            caller,
+            params.id,
+            params.delivery_id,
+            claimOn(request, params.delivery_id),
+          ),
+        ),
       { ...about("Send a delivery's event once more"), response: { 202: LogEntry } },
+    )
+    .post(
+      "/webhooks/:id/replay",
+      async ({ caller, params, body, request, set }) =>
+        answerWith(set, await replays.replay(caller, params.id, body, claimOn(request, params.id))),
+      {
+        ...about("Send again what failed since a time, or what else became of it; 10,000 at most"),
+        body: ReplayWebhook,
+        response: { 202: ReplayAnswer },
+      },
     );
+
+const claimOn = (request: Request, id: string) => startContext(request, `webhooks/${id}`).idempotency;
 
 /** Interface 5.3.4: where deliveries come from, for allow-lists; what the operator configured. */
 export const egressIpRoutes = ({ egress_ips }: { egress_ips: string[] }) =>

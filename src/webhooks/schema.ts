@@ -115,6 +115,26 @@ export const RotateSecret = query(
 );
 export type RotateSecret = Static<typeof RotateSecret.schema>;
 
+/** What became of the events that a replay sends again; any: all that were sent or given up. */
+const REPLAY_STATES = ["failed", "success", "cancelled", "filtered", "any"] as const;
+
+export const ReplayWebhook = json(
+  Type.Object(
+    {
+      since: Type.String({ maxLength: 40, description: "ISO 8601, included." }),
+      until: Type.Optional(
+        Type.String({ maxLength: 40, description: "ISO 8601, included; now unless given." }),
+      ),
+      events: Type.Optional(
+        Type.Array(Type.Enum([...EVENT_KINDS, BATCH_KIND]), { minItems: 1, maxItems: 20, uniqueItems: true }),
+      ),
+      status: Type.Optional(Type.Enum([...REPLAY_STATES], { description: "failed unless given." })),
+    },
+    closed,
+  ),
+);
+export type ReplayWebhook = Static<typeof ReplayWebhook.schema>;
+
 export const TestWebhook = json(
   Type.Object(
     {

@@ -10,10 +10,10 @@ import type { Vault } from "../lib/vault.ts";
 import { publicAuthentication } from "./authentication.ts";
 import { RELEASE_JOB } from "./release.ts";
 import {
-  type CreateWebhook,
+  CreateWebhook,
   type ListWebhooks,
   type RotateSecret,
-  type UpdateWebhook,
+  UpdateWebhook,
   USUAL_OVERLAP_SECONDS,
   webhookFaults,
 } from "./schema.ts";
@@ -79,9 +79,16 @@ export function createWebhooks(deps: {
     };
   }
 
-  function check(body: UpdateWebhook): void {
-    const url = body.url === undefined ? undefined : egress.check(body.url);
-    const faults: Fault[] = [...(url ? [url] : []), ...webhookFaults(body)];
+  /** Every fault there is, of shape and of sense; the sense of a field is looked at once its shape is right. */
+  function check(schema: typeof CreateWebhook | typeof UpdateWebhook, body: UpdateWebhook): void {
+    const faults: Fault[] = schema.faults(body);
+    const misshapen = new Set(faults.map(({ field }) => field.split(".")[0]));
+    if (!misshapen.has("")) {
+      const rest = Object.entries(body).filter(([field]) => !misshapen.has(field));
+      const sound = Object.fromEntries(rest) as UpdateWebhook;
+      const url = sound.url === undefined ? undefined : egress.check(sound.url);
+      faults.push(...(url ? [url] : []), ...webhookFaults(sound));
+    }
     if (faults.length > 0) throw invalid(faults);
   }
 
@@ -90,7 +97,7 @@ export function createWebhooks(deps: {
 
     /** The answer alone carries `secret` unasked; `secret()` shows it again. */
     async create(caller: Caller, body: CreateWebhook): Promise<Webhook & { secret: string }> {
-      check(body);
+      check(CreateWebhook, body);
       const id = newId();
       const secret = newSecret();
       const row: SubscriptionRow = {
@@ -139,7 +146,7 @@ export function createWebhooks(deps: {
     /** Replaces the fields given; null clears an optional one. */
     async update(caller: Caller, id: string, body: UpdateWebhook): Promise<Webhook> {
       const row = await inScope(caller, id);
-      check(body);
+      check(UpdateWebhook, body);
       const patch = patchOf(vault, id, body);
       // Without an order nobody waits for a turn.
       return patch.ordered === false ? changeAndRelease(row, patch) : change(id, patch);

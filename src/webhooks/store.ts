@@ -1,6 +1,7 @@
 import type { PreparedAlert } from "../alerts/store.ts";
 import type { EventPattern } from "../events/schema.ts";
 import type { DeliveryRow, DeliveryState, EventRow } from "../events/store.ts";
+import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
 import type { Stretch, Window } from "../lib/feed.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -99,6 +100,10 @@ export type DeliveryTarget = Pick<
   /** 0 or 1. */
   ordered: number;
 };
+
+/** A stored delivery, and the id and job of its copy. */
+export type Resend = { from: string; id: string; job: JobRow };
+export type Replayable = { id: string; created_at: number };
 
 /** Events, in the order they happened, for the body of a delivery. */
 export type Unwritten = { filters: Filters | null; events: EventRow[] };
@@ -203,8 +208,23 @@ export type DeliveryStore = {
     subscription_id: string;
     jobs: JobRow[];
   }): Promise<{ released: number; more: boolean }>;
-  /** A delivery of an event that is on record already; its subscription says whether it waits. */
-  insert(delivery: DeliveryRow, job: JobRow): Promise<void>;
+  /** New deliveries of what stored ones sent, and the answer under the caller's key, if one is given. */
+  resend(slice: {
+    items: Resend[];
+    reason: string;
+    /** Also of what was sent again already. */
+    again: boolean;
+    at: number;
+    attempts_max: number;
+    claim?: IdempotencyClaim & { status: number; response: string };
+  }): Promise<ClaimOutcome>;
+  /** What may be sent again, oldest first: each event by its newest delivery, where that ended so. */
+  replayable(
+    subscription_id: string,
+    asked: { since: number; until: number; events?: string[]; status: string; limit: number },
+  ): Promise<Replayable[]>;
+  /** What was answered under this key already. */
+  claimed(claim: IdempotencyClaim): Promise<ClaimOutcome | undefined>;
   event(id: string): Promise<EventRow | undefined>;
   attempts(delivery_id: string): Promise<AttemptRow[]>;
   /** Newest first. */

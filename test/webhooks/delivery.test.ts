@@ -430,7 +430,7 @@ describe("redelivery", () => {
     const { id } = await world.subscribe({ url });
     const [first] = await world.emit();
     await world.idle();
-    const again = await world.deliveries.redeliver(world.caller, id, first!.id);
+    const { body: again } = await world.replays.redeliver(world.caller, id, first!.id);
     expect(again).toMatchObject({
       status: "pending",
       reason: `redelivery of ${first!.id}`,
@@ -455,7 +455,7 @@ describe("redelivery", () => {
       filters: { include_fields: ["score"] },
     });
     const [filtered] = await world.emit();
-    await world.deliveries.redeliver(world.caller, id, filtered!.id);
+    await world.replays.redeliver(world.caller, id, filtered!.id);
     await world.idle();
     expect(JSON.parse(got[0]!.body)).toEqual({
       event: "workflow.execution.completed",
@@ -464,7 +464,7 @@ describe("redelivery", () => {
       data: { score: 3 },
     });
     await world.webhooks.pause(world.caller, id);
-    await expect(world.deliveries.redeliver(world.caller, id, filtered!.id)).rejects.toThrow("paused");
+    await expect(world.replays.redeliver(world.caller, id, filtered!.id)).rejects.toThrow("paused");
   });
 });
 

@@ -232,13 +232,13 @@ describe("an event", () => {
   });
 
   test("is told by its newest delivery after a redelivery, and after its webhook is gone", async () => {
-    const { subscribe, emit, idle, deliveries, eventRecords, webhooks, caller } = await world();
+    const { subscribe, emit, idle, replays, eventRecords, webhooks, caller } = await world();
     const { url } = receiver((_, number) => new Response(null, { status: number === 1 ? 410 : 200 }));
     const { id } = await subscribe({ url });
     const [delivery] = await emit();
     await idle();
     await webhooks.resume(caller, id);
-    const again = await deliveries.redeliver(caller, id, delivery!.id);
+    const { body: again } = await replays.redeliver(caller, id, delivery!.id);
     await idle();
     await webhooks.remove(caller, id);
     expect((await eventRecords.get(caller, delivery!.event_id)).webhooks).toMatchObject([

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
+import { RequestContext, remember } from "../../src/http/context.ts";
 import { egressIpRoutes, webhookRoutes } from "../../src/webhooks/routes.ts";
 import { receiver, setup } from "./setup.ts";
 
@@ -11,13 +12,13 @@ async function api() {
     .group("/api/v1", (management) => management.use(webhookRoutes(world)))
     .use(egressIpRoutes({ egress_ips: ["192.0.2.7"] }));
   async function call(method: string, path: string, body?: unknown, key = "k") {
-    const response = await app.handle(
-      new Request(`http://localhost/api/v1${path}`, {
-        method,
-        headers: { authorization: `Bearer ${key}`, ...(body ? { "content-type": "application/json" } : {}) },
-        body: body ? JSON.stringify(body) : undefined,
-      }),
-    );
+    const request = new Request(`http://localhost/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(body ? { "content-type": "application/json" } : {}) },
+      body: body ? JSON.stringify(body) : undefined,
+    });
+    remember(request, new RequestContext("r", 0, request, undefined, () => ""));
+    const response = await app.handle(request);
     const text = await response.text();
     return {
       status: response.status,
@@ -86,7 +87,13 @@ describe("the management API", () => {
     expect((await call("GET", `${path}/deliveries/${delivery!.id}`)).body.history).toHaveLength(1);
     expect((await call("POST", `${path}/deliveries/${delivery!.id}/redeliver`)).status).toBe(202);
     await idle();
-    expect((await call("GET", `${path}/logs`)).body.logs).toHaveLength(2);
+    const replayed = await call("POST", `${path}/replay`, { since: "2020-01-01", status: "success" });
+    expect([replayed.status, replayed.body]).toEqual([
+      202,
+      { webhook_id: id, replayed: 1, next_since: null },
+    ]);
+    await idle();
+    expect((await call("GET", `${path}/logs`)).body.logs).toHaveLength(3);
     close();
     closeReceiver();
   });

@@ -109,7 +109,8 @@ describe("a webhook record", () => {
 
 describe("scope", () => {
   test("every verb refuses another project's webhook, and knows no unknown one", async () => {
-    const { webhooks, deliveries, testSend, dryRun, alerts, caller, subscribe, emit } = await setup();
+    const { webhooks, deliveries, replays, testSend, dryRun, alerts, caller, subscribe, emit } =
+      await setup();
     const { id } = await subscribe({ url: "http://127.0.0.1:1/" });
     const [delivery] = await emit();
     const other = { ...caller, project_id: newId() };
@@ -126,7 +127,8 @@ describe("scope", () => {
       () => deliveries.logs(other, id, { limit: 1, offset: 0 }),
       () => deliveries.stats(other, id, { hours: 1 }),
       () => deliveries.get(other, id, delivery!.id),
-      () => deliveries.redeliver(other, id, delivery!.id),
+      () => replays.redeliver(other, id, delivery!.id),
+      () => replays.replay(other, id, { since: "2020-01-01" }),
     ];
     for (const verb of verbs(id)) expect((await refusal(verb())).code).toBe("forbidden");
     for (const verb of verbs(newId())) expect((await refusal(verb())).code).toBe("not_found");
@@ -134,13 +136,13 @@ describe("scope", () => {
   });
 
   test("a delivery is found only under its own webhook", async () => {
-    const { deliveries, caller, subscribe, emit } = await setup();
+    const { deliveries, replays, caller, subscribe, emit } = await setup();
     const one = await subscribe({ url: "http://127.0.0.1:1/", events: ["workflow.*"] });
     const two = await subscribe({ url, events: ["agent.*"] });
     const [delivery] = await emit();
     expect(await deliveries.get(caller, one.id, delivery!.id)).toMatchObject({ id: delivery!.id });
     expect((await refusal(deliveries.get(caller, two.id, delivery!.id))).code).toBe("not_found");
-    expect((await refusal(deliveries.redeliver(caller, two.id, delivery!.id))).code).toBe("not_found");
+    expect((await refusal(replays.redeliver(caller, two.id, delivery!.id))).code).toBe("not_found");
   });
 });
 
@@ -228,4 +230,40 @@ test("what a receiver is told to check is what is sent", async () => {
     Object.entries(sent.headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
   expect(verifyDelivery(secret, headers, sent.body, Date.UTC(2026, 0, 1))).toBe(true);
+});
+
+describe("a body with many mistakes", () => {
+  test("is answered with all of them, of shape and of sense", async () => {
+    const { webhooks, caller } = await setup();
+    const body = {
+      url: "http://10.0.0.1/",
+      events: ["workflow.exploded"],
+      concurrency: 0,
+      rate_limit_per_second: 1.5,
+      ordered: "yes",
+      authentication: { type: "bearer" },
+      headers: { Host: "x", "X-A": "a\nb" },
+      conditions: { score: { near: 3 } },
+      surprise: 1,
+    } as never;
+    const fields = ((await refusal(webhooks.create(caller, body))).extra.faults ?? []).map(
+      ({ field }) => field,
+    );
+    for (const field of [
+      ...["url", "events.0", "concurrency", "rate_limit_per_second", "ordered", "authentication.token"],
+      ...["headers.Host", "headers.X-A", "conditions.score.near", "surprise"],
+    ]) {
+      expect(fields).toContain(field);
+    }
+  });
+
+  test("is refused whatever it is", async () => {
+    const { webhooks, caller, subscribe } = await setup();
+    const { id } = await subscribe({ url });
+    const bodies = [null, [], "x", 7, { url: null }, { url: {}, headers: [] }, { events: { 0: "*" } }];
+    for (const body of bodies as never[]) {
+      expect((await refusal(webhooks.create(caller, body))).code).toBe("invalid_input");
+      expect((await refusal(webhooks.update(caller, id, body))).code).toBe("invalid_input");
+    }
+  });
 });

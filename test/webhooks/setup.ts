@@ -16,6 +16,7 @@ import { createDeliveries } from "../../src/webhooks/deliveries.ts";
 import { createDryRun } from "../../src/webhooks/dry-run.ts";
 import { deliveryAttempt } from "../../src/webhooks/jobs.ts";
 import { releaseDeliveries } from "../../src/webhooks/release.ts";
+import { createReplays } from "../../src/webhooks/replay.ts";
 import type { CreateWebhook } from "../../src/webhooks/schema.ts";
 import { createWebhooks } from "../../src/webhooks/service.ts";
 import { createTestSend } from "../../src/webhooks/test-send.ts";
@@ -92,7 +93,8 @@ export async function setup(
   const sender = { egress, vault, clock, version: "1.2.3" };
   const webhooks = createWebhooks({ store: sqliteSubscriptions(storage), egress, vault, clock, runner });
   const { inScope } = webhooks;
-  const deliveries = createDeliveries({ store, inScope, runner, clock });
+  const deliveries = createDeliveries({ store, inScope, clock });
+  const replays = createReplays({ store, inScope, runner, clock });
   const dryRun = createDryRun({ inScope, clock });
   const testSend = createTestSend({ ...sender, inScope });
   const events = createEvents({ store: sqliteEvents(storage), runner });
@@ -160,6 +162,7 @@ export async function setup(
       store,
       webhooks,
       deliveries,
+      replays,
       testSend,
       dryRun,
       alerts,

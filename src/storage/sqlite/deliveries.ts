@@ -7,8 +7,9 @@ import type { Connection } from "./connection.ts";
 import { countAttempt, forgetFigures } from "./delivery-figures.ts";
 import { deliveryRecords } from "./delivery-records.ts";
 import { finishJob, holdJob, releaseJob } from "./jobs.ts";
+import { resend, resendReads } from "./resend.ts";
 import type { Storage } from "./storage.ts";
-import { advanceLine, closeBatch, insertWaiting, leaveLine, release } from "./waiting.ts";
+import { advanceLine, closeBatch, leaveLine, release } from "./waiting.ts";
 
 function record(db: Connection, result: AttemptResult): boolean {
   const { attempt, lease, next_attempt_at, state, reason } = result;
@@ -136,7 +137,7 @@ export const deliveryWrites = {
     db: Connection,
     { subscription_id, batch_id }: { subscription_id: string; batch_id: string },
   ): void => closeBatch(db, subscription_id, batch_id),
-  "deliveries.insert": insertWaiting,
+  "deliveries.resend": resend,
 };
 
 type TargetText = Omit<DeliveryTarget, "retry_policy"> & { retry_policy: string | null };
@@ -174,7 +175,8 @@ export const sqliteDeliveries = ({ reader, writer }: Storage): DeliveryStore => 
   closeBatch: (batch) => writer.submit("deliveries.closeBatch", batch),
   write: (written) => writer.submit("deliveries.write", written),
   release: (slice) => writer.submit("deliveries.release", slice),
-  insert: (delivery, job) => writer.submit("deliveries.insert", { delivery, job }),
+  resend: (slice) => writer.submit("deliveries.resend", slice),
+  ...resendReads(reader),
   event: async (id) => reader.get<EventRow>("SELECT * FROM events WHERE id = ?", id),
   attempts: async (delivery_id) =>
     reader.all<AttemptRow>("SELECT * FROM attempts WHERE delivery_id = ? ORDER BY number", delivery_id),

@@ -29,12 +29,19 @@ export function claimIdempotency(
     claim.expires_at - CLAIM_MS,
   );
   if (claimed === 1) return { outcome: "new" };
+  return keptClaim(db, claim) ?? { outcome: "mismatch" };
+}
+
+/** What was answered under the key already; undefined when nothing was, or it has expired. */
+export function keptClaim(db: Connection, claim: IdempotencyClaim): ClaimOutcome | undefined {
   const kept = db.get<{ request_hash: string; status: number; response: string }>(
-    "SELECT request_hash, status, response FROM idempotency WHERE scope = ? AND key = ?",
+    "SELECT request_hash, status, response FROM idempotency WHERE scope = ? AND key = ? AND expires_at > ?",
     claim.scope,
     claim.key,
+    claim.expires_at - CLAIM_MS,
   );
-  if (kept?.request_hash !== claim.request_hash) return { outcome: "mismatch" };
+  if (!kept) return undefined;
+  if (kept.request_hash !== claim.request_hash) return { outcome: "mismatch" };
   return { outcome: "replay", status: kept.status, response: kept.response };
 }
 
