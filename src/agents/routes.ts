@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { created, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import { CreateAgent, InWorkspace, ListAgents, UpdateAgent } from "./schema.ts";
+import { CreateAgent, InWorkspace, ListAgents, Paging, UpdateAgent } from "./schema.ts";
 import type { Agents } from "./service.ts";
 
 const tags = ["agents"];
@@ -50,4 +50,20 @@ export const agentRoutes = ({ agents }: { agents: Agents }) =>
         policy: "key",
         detail: { summary: "Delete an agent", tags },
       },
+    )
+    .get(
+      "/:id/versions",
+      async ({ caller, params, query, request, set }) =>
+        page(set, request, await agents.versions(caller, params.id, query)),
+      { policy: "key", query: Paging, detail: { summary: "List what an agent was, newest first", tags } },
+    )
+    .get(
+      "/:id/versions/:version",
+      ({ caller, params }) => agents.version(caller, params.id, params.version),
+      { policy: "key", detail: { summary: "Read what an agent was", tags } },
+    )
+    .post(
+      "/:id/versions/:version/restore",
+      ({ caller, params }) => agents.restore(caller, params.id, params.version),
+      { policy: "key", detail: { summary: "Make an agent what it was, as a new version", tags } },
     );

@@ -3,6 +3,7 @@ import { checkScope } from "../keys/scope.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
 import { forbidden, invalid, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
+import { checkReferences } from "./references.ts";
 import { responseFormatFaults } from "./response-format.ts";
 import {
   type Agent,
@@ -16,6 +17,7 @@ import {
   type UpdateAgent,
 } from "./schema.ts";
 import type { AgentRow, AgentStore, AgentTarget } from "./store.ts";
+import { agentVersions } from "./versions.ts";
 
 export type Agents = ReturnType<typeof createAgents>;
 
@@ -45,24 +47,29 @@ export function createAgents({
     return agent;
   }
 
-  async function belongs(id: string, project_id: string): Promise<"ok" | "foreign" | "missing"> {
-    const agent = isUuid(id) ? await store.get(id) : undefined;
-    if (!agent) return "missing";
-    return agent.project_id === project_id ? "ok" : "foreign";
-  }
-
-  /** What an agent refers to must be of its own project (interface 2.2, 5.1). */
-  async function checkReferences({ project_id }: Caller, body: UpdateAgent): Promise<void> {
+  async function check(caller: Caller, body: UpdateAgent, id?: string): Promise<void> {
     const faults = responseFormatFaults(body.response_format);
     if (faults.length > 0) throw invalid(faults);
-    const check = async (what: string, id: string, ask: Belongs) => {
-      const found = await ask(id, project_id);
-      if (found === "missing") throw notFound(what, id);
-      if (found === "foreign") throw forbidden(`This key cannot reach that ${what}.`);
-    };
-    for (const { workflow_id } of body.tools ?? []) await check("workflow", workflow_id, workflows.belongs);
-    for (const { agent_id } of body.sub_agents ?? []) await check("agent", agent_id, belongs);
-    for (const { dataset_id } of body.datasets ?? []) throw notFound("dataset", dataset_id);
+    await checkReferences({ store, workflows }, { id, project_id: caller.project_id }, body);
+  }
+
+  async function update(caller: Caller, id: string, body: UpdateAgent): Promise<Agent> {
+    await inScope(caller, id);
+    await check(caller, body, id);
+    for (;;) {
+      // Read anew each time: a change of other fields at the same moment is merged, not taken back.
+      const row = await inScope(caller, id);
+      const updated = await store.update({
+        ...row,
+        name: body.name ?? row.name,
+        description: body.description === undefined ? row.description : (body.description ?? ""),
+        visibility: body.visibility ?? row.visibility,
+        settings: settingsOf(body, row.settings),
+        version: row.version + 1,
+        updated_at: clock.now(),
+      });
+      if (updated) return present(updated);
+    }
   }
 
   /** A public agent; a private one is not there for those without a key. */
@@ -82,7 +89,7 @@ export function createAgents({
 
     async create(caller: Caller, scope: InWorkspace, body: CreateAgent): Promise<Agent> {
       checkScope(caller, scope);
-      await checkReferences(caller, body);
+      await check(caller, body);
       const row: AgentRow = {
         id: newId(),
         workspace_id: caller.workspace_id,
@@ -108,24 +115,8 @@ export function createAgents({
       return { items: items.map(present), total, ...page };
     },
 
-    async update(caller: Caller, id: string, body: UpdateAgent): Promise<Agent> {
-      await inScope(caller, id);
-      await checkReferences(caller, body);
-      for (;;) {
-        // Read anew each time: a change of other fields at the same moment is merged, not taken back.
-        const row = await inScope(caller, id);
-        const updated = await store.update({
-          ...row,
-          name: body.name ?? row.name,
-          description: body.description === undefined ? row.description : (body.description ?? ""),
-          visibility: body.visibility ?? row.visibility,
-          settings: settingsOf(body, row.settings),
-          version: row.version + 1,
-          updated_at: clock.now(),
-        });
-        if (updated) return present(updated);
-      }
-    },
+    update,
+    ...agentVersions({ store, inScope, update }),
 
     async remove(caller: Caller, id: string): Promise<void> {
       await inScope(caller, id);

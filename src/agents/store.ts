@@ -21,6 +21,12 @@ export type AgentTarget = AgentRow & {
   recent_turn_ms: number;
 };
 
+/** What an agent was; of the newest version, what it is. */
+export type AgentVersionRow = Pick<
+  AgentRow,
+  "name" | "description" | "visibility" | "settings" | "version" | "created_at"
+>;
+
 export type AgentStore = {
   create(agent: AgentRow): Promise<void>;
   /** Undefined: it is gone, or it is no longer of the version before the given one. */
@@ -29,6 +35,12 @@ export type AgentStore = {
   remove(id: string): Promise<boolean>;
   /** One prepared read: this is asked for every message. */
   get(id: string): Promise<AgentTarget | undefined>;
+  /** Newest first. */
+  versions(
+    id: string,
+    page: { limit: number; offset: number },
+  ): Promise<{ items: AgentVersionRow[]; total: number }>;
+  version(id: string, version: number): Promise<AgentVersionRow | undefined>;
   /** Newest first. */
   list(
     project_id: string,

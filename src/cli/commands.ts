@@ -1,3 +1,4 @@
+import { agentCommands } from "./agent-commands.ts";
 import { SHELLS } from "./completion.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import { type Entry, group, leaf } from "./entry.ts";
@@ -338,6 +339,7 @@ export const commands: Entry[] = [
   ),
   keys,
   webhooks,
+  ...agentCommands,
   ...workflowCommands,
   ...conversationCommands,
   connections,

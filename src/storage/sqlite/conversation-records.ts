@@ -55,7 +55,8 @@ function complete(
 }
 
 function remove(db: Connection, id: string): boolean {
-  for (const table of ["messages", "turns", "attachments"]) {
+  db.run("DELETE FROM turn_steps WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = ?)", id);
+  for (const table of ["messages", "approvals", "turns", "attachments"]) {
     db.run(`DELETE FROM ${table} WHERE conversation_id = ?`, id);
   }
   return db.run("DELETE FROM conversations WHERE id = ?", id) === 1;
