@@ -32,7 +32,7 @@ import { createMetrics, type Metrics, processGauges } from "./http/metrics.ts";
 import { type Chore, startChores } from "./jobs/maintenance.ts";
 import { CAPACITY, createRunner, type NewJob, NO_CAPACITY } from "./jobs/runner.ts";
 import { createKeys } from "./keys/service.ts";
-import { type Clock, systemClock } from "./lib/clock.ts";
+import { type Clock, realTime, scaledClock, systemClock } from "./lib/clock.ts";
 import { unavailable } from "./lib/errors.ts";
 import { newId } from "./lib/ids.ts";
 import { type Logger, processLog } from "./lib/log.ts";
@@ -88,6 +88,7 @@ type World = { config: Config; storage: Storage; clock: Clock; log: Logger; runs
 
 /** Every service over one storage; the one place where features meet. */
 async function createServices({ config, storage, clock, log, runsJobs }: World) {
+  const real = realTime(clock);
   const vault = openVault(config);
   await proveVault(vault, sqliteVault(storage));
   const egress = createEgress({
@@ -129,10 +130,10 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   runner.register(deliveryAttempt({ ...sender, store: deliveryStore, alerts, place, look }));
   runner.register(releaseDeliveries({ store: deliveryStore, runner }));
 
-  const models = createModels({ config, egress, clock });
+  const models = createModels({ config, egress, clock: real });
   const connections = createConnections({ store: sqliteConnections(storage), vault, clock });
   const workflows = createWorkflows({ store: sqliteWorkflows(storage), connections, clock });
-  const waiters = createWaiters(clock);
+  const waiters = createWaiters(real);
   const executionStore = sqliteExecutions(storage);
   const engine = {
     store: executionStore,
@@ -206,7 +207,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     admission: createAdmission({
       store: hookStore,
       clock,
-      limiter: limiterOf("hook", config.hook_rate_limit, clock),
+      limiter: limiterOf("hook", config.hook_rate_limit, real),
     }),
     results: createResults({ turns, executions, waiters }),
     agents,
@@ -220,9 +221,9 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const hooks = createHooks(incoming);
   const forms = createForms(incoming);
   const probe = sqliteProbe(storage);
-  const retention = createRetention({ store: sqliteRetention(storage), clock });
+  const retention = createRetention({ store: sqliteRetention(storage), clock: real });
   const chores: Chore[] = [
-    forgetHistory({ retention, days: config.retention_days, clock }),
+    forgetHistory({ retention, days: config.retention_days, clock: real }),
     forgetClaims({ store: sqliteIdempotency(storage), clock }),
     forgetFigures({ store: deliveryStore, clock }),
     forgetAlerts({ store: alertStore, clock }),
@@ -279,8 +280,9 @@ export type App = {
 const PROBE_EVERY_MS = 1_000;
 
 export function createApp(config: Config, options: AppOptions = {}): App {
-  const clock = options.clock ?? systemClock;
-  const log = options.log ?? processLog({ level: config.log_level, format: config.log_format, clock });
+  const real = options.clock ?? systemClock;
+  const clock = config.time_scale === 1 ? real : scaledClock(config.time_scale, real);
+  const log = options.log ?? processLog({ level: config.log_level, format: config.log_format, clock: real });
   const metrics = createMetrics();
   let state: ServiceState = "ready";
   let gate: Gate = async (request) => notYet(request, log);
@@ -324,19 +326,19 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       authenticate: running.keys.authenticate,
       log,
       metrics,
-      ...limitersOf(config, clock),
+      ...limitersOf(config, real),
       trustedProxies: config.trusted_proxies,
       maxBodyBytes: config.max_body_bytes,
       ...(config.access_log ? { accessLog: createAccessLog(log) } : {}),
       hosts: createHostWatch({ publicUrl: () => config.public_url, noticed: noticeHost }),
       state: () => state,
     });
-    processGauges(metrics, clock.now(), clock.now);
+    processGauges(metrics, real.now(), real.now);
     serviceGauges(metrics, running);
     stops.push(
-      startChores(running.chores, clock, (chore, error) => log.error("a chore failed", { chore, error })),
+      startChores(running.chores, real, (chore, error) => log.error("a chore failed", { chore, error })),
     );
-    stops.push(probeWhileFaulty(running, clock, log));
+    stops.push(probeWhileFaulty(running, real, log));
   }
 
   async function close(): Promise<void> {
@@ -377,7 +379,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     async stop() {
       state = "draining";
       const patience = config.drain_seconds * 1_000;
-      const late = after(clock, patience); // one patience for all: begun before the first wait
+      const late = after(real, patience); // one patience for all: begun before the first wait
       const requests = listening?.stop();
       const [jobs] = await Promise.all([services?.runner.stop(patience), services?.turns.stop(patience)]);
       services?.waiters.close();

@@ -185,6 +185,13 @@ export const settings = {
     help: "Days that runs, conversations, deliveries and events are kept after their end; 0: for good.",
     fallback: fixed(30),
   }),
+  time_scale: setting({
+    kind: integer(1, 3_600, "times as fast"),
+    env: "ERRAND_TIME_SCALE",
+    flag: "time-scale",
+    help: "Development only: how many times faster retries, waits and rotations pass.",
+    fallback: fixed(1),
+  }),
   log_level: setting({
     kind: choice("debug", "info", "warn", "error"),
     env: "ERRAND_LOG_LEVEL",
@@ -307,6 +314,13 @@ export function loadConfig(
   }
   const { values, origins } = settle(settings, { flags, env, file });
   return { config: { ...values, data: resolve(values.data), config_file: file?.path }, origins };
+}
+
+/** What a server may not be started with, though each value is fine; other commands do not mind. Throws SettingError. */
+export function refuseUnfit({ config, origins }: LoadedConfig): void {
+  if (config.time_scale === 1 || config.deployment === "development") return;
+  const { name } = origins.time_scale;
+  throw new SettingError(`${name}: time runs faster in development mode alone`, "start it with: errand dev");
 }
 
 /** The configuration file that these flags and this environment lead to, existing or not. */

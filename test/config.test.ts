@@ -1,7 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { configPath, loadConfig, localUrl, type SettingName, settings, shown } from "../src/config.ts";
+import {
+  configPath,
+  loadConfig,
+  localUrl,
+  refuseUnfit,
+  type SettingName,
+  settings,
+  shown,
+} from "../src/config.ts";
 import { SettingError } from "../src/lib/settings.ts";
 import { discardAfterEach, scratchFolder } from "./helpers/folder.ts";
 
@@ -87,6 +95,17 @@ describe("modes", () => {
   test("what is said goes before what the mode would say", () => {
     const env = { ERRAND_DEPLOYMENT: "development", ERRAND_RATE_LIMIT: "0" };
     expect(load({ env }).config.rate_limit).toBe(0);
+  });
+
+  test("time runs faster in development alone", () => {
+    expect(load().config.time_scale).toBe(1);
+    const fast = { ERRAND_TIME_SCALE: "60" };
+    refuseUnfit(load({ env: { ...fast, ERRAND_DEPLOYMENT: "development" } }));
+    const { message, hint } = refusal(() => refuseUnfit(load({ env: fast })));
+    expect([message, hint]).toEqual([
+      "ERRAND_TIME_SCALE: time runs faster in development mode alone",
+      "start it with: errand dev",
+    ]);
   });
 
   test("self-hosted has no limit and reaches no private address", () => {

@@ -1,5 +1,5 @@
 import type { LivePartLog } from "../http/part-log.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, realTime } from "../lib/clock.ts";
 import type { ModelMessage, Models } from "../models/model.ts";
 import type { AnswerEnd } from "./answer.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
@@ -110,7 +110,7 @@ const isOffline = (deps: Deps, talk: Talk): boolean => modelOf(deps, talk).start
 async function told(deps: Deps, talk: Talk, wish: string): Promise<string> {
   if (isOffline(deps, talk) || talk.turn.source !== "stream") return "";
   const late = new AbortController();
-  const cancel = deps.clock.after(PATIENCE_MS, () => late.abort());
+  const cancel = realTime(deps.clock).after(PATIENCE_MS, () => late.abort());
   const quote = (text: string) => text.slice(0, LONGEST_QUOTE);
   const messages: ModelMessage[] = [
     { role: "system", content: wish },

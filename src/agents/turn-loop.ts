@@ -1,4 +1,5 @@
 import type { StreamPart } from "../http/part-log.ts";
+import { realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import {
@@ -242,7 +243,7 @@ async function runCall(deps: LoopDeps, loop: Loop, tools: Tool[], call: CallPart
 async function runInTime({ clock }: LoopDeps, loop: Loop, tool: Tool, call: CallPart): Promise<Outcome> {
   const late = new AbortController();
   const { timeout_ms } = tool;
-  const cancel = timeout_ms === undefined ? () => {} : clock.after(timeout_ms, () => late.abort());
+  const cancel = timeout_ms === undefined ? () => {} : realTime(clock).after(timeout_ms, () => late.abort());
   const signal = AbortSignal.any([loop.signal, late.signal]);
   try {
     return await tool.run(call.args as JsonObject, { id: call.id, signal });

@@ -6,7 +6,7 @@ import type { IdempotencyClaim } from "../hooks/store.ts";
 import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
-import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
+import { type Clock, iso, isoOrNull, realTime } from "../lib/clock.ts";
 import { conflict, describe, invalidField, notFound, unavailable } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -329,7 +329,7 @@ export function createTurns(deps: Deps) {
     /** Lets what streams end, at most `patienceMs`, then ends it; resolves when every end is on record. */
     async stop(patienceMs = 0): Promise<void> {
       if (patienceMs > 0) {
-        const tired = new Promise<void>((resolve) => clock.after(patienceMs, resolve));
+        const tired = new Promise<void>((resolve) => realTime(clock).after(patienceMs, resolve));
         await Promise.race([live.idle(), tired]);
       }
       live.abort();

@@ -22,6 +22,9 @@ export function banner({ config, url, prefix, schema, first, self }: BannerFacts
     ["Config", config.config_file ?? "no file"],
     ["Version", `${VERSION} (${COMMIT})`],
   ];
+  if (config.time_scale !== 1) {
+    lines.push(["Time", `${config.time_scale} times as fast: retries, waits and rotations (--time-scale)`]);
+  }
   if (first.key) lines.push(["Key", `${first.key} (shown only now)`]);
   else if (!first.has_key)
     lines.push(["Key", `none yet; make one: ${self} keys create --data ${quoted(config.data)}`]);

@@ -1,3 +1,4 @@
+import { refuseUnfit } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { processLog } from "../lib/log.ts";
 import { prefixOf } from "../server.ts";
@@ -12,7 +13,9 @@ export const dev = (call: Call) => serve(call, { deployment: "development" });
 
 /** Serves until a signal; answers the exit code. A start that fails throws. */
 export async function serve(call: Call, fixed: Record<string, string> = {}): Promise<number> {
-  const { config, origins } = configOf(call, fixed);
+  const loaded = configOf(call, fixed);
+  refuseUnfit(loaded);
+  const { config, origins } = loaded;
   const { output, program } = call;
   const log = processLog({ level: config.log_level, format: config.log_format, clock: systemClock });
   const ending = untilSignal(output.words);

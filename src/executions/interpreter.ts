@@ -1,4 +1,4 @@
-import { iso } from "../lib/clock.ts";
+import { iso, realTime } from "../lib/clock.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import { redact } from "../lib/redact.ts";
 import { renderDeep } from "../lib/template.ts";
@@ -235,7 +235,7 @@ async function callNode(
   const left = place.deadline === undefined ? undefined : place.deadline - clock.now();
   const ms = own === undefined ? left : Math.min(own, left ?? own);
   const limit = ms === undefined ? undefined : new AbortController();
-  const disarm = limit && clock.after(ms!, () => limit.abort());
+  const disarm = limit && realTime(clock).after(ms!, () => limit.abort());
   try {
     const running = type.run(input as never, {
       ...services,

@@ -1,4 +1,4 @@
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, realTime } from "../lib/clock.ts";
 import { invalid, invalidField } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
@@ -39,7 +39,7 @@ export async function testStep(
   const made = newExecution(target, { input, source: "test", metadata: {}, hop: 0 }, clock.now());
   const execution = { ...made, id: newId(), started_at: made.created_at };
   const limit = new AbortController();
-  const disarm = clock.after(LONGEST_MS, () => limit.abort());
+  const disarm = realTime(clock).after(LONGEST_MS, () => limit.abort());
   const run = newRun(
     {
       ...deps,

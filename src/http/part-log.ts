@@ -1,4 +1,4 @@
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, realTime } from "../lib/clock.ts";
 import type { Json } from "../lib/json.ts";
 
 /** What a message stream is made of (interface 4.2), as its producer says it. */
@@ -52,7 +52,7 @@ export class LivePartLog implements PartLog {
         cancel();
         resolve(true);
       };
-      const cancel = this.#clock.after(ms, () => {
+      const cancel = realTime(this.#clock).after(ms, () => {
         this.#waiting.delete(wake);
         resolve(false);
       });

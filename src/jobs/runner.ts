@@ -1,4 +1,4 @@
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { Backlog } from "./backlog.ts";
 import type { Fate, JobKind, JobRow, JobRun, Lane, Lease } from "./job.ts";
@@ -437,7 +437,7 @@ export function createRunner(deps: {
       if (active.size > 0) {
         await new Promise<void>((resolve) => {
           whenIdle = resolve;
-          clock.after(patienceMs, resolve);
+          realTime(clock).after(patienceMs, resolve);
         });
       }
       const rest = [...active.values()];

@@ -3,7 +3,29 @@ export type Clock = {
   now(): number;
   /** Calls `run` once, `ms` from now or later. The answer cancels it. */
   after(ms: number, run: () => void): () => void;
+  /** The clock on the wall, where this one runs faster. */
+  real?: Clock;
 };
+
+/**
+ * The time of the world outside: for limits on what others take (a model, a node's request), for what they are
+ * told of the time, and for whoever waits at the other end. `clock` itself unless it is made to run faster.
+ */
+export const realTime = (clock: Clock): Clock => clock.real ?? clock;
+
+/**
+ * A clock that runs `scale` times as fast from now on, so that a day's waits can be watched in minutes. Each
+ * life of the program begins at the time on the wall: what an earlier one put off waits as much longer.
+ */
+export function scaledClock(scale: number, real: Clock): Clock {
+  const start = real.now();
+  return {
+    now: () => start + Math.round((real.now() - start) * scale),
+    // A millisecond late rather than early: who wakes finds its time come.
+    after: (ms, run) => real.after(Math.ceil(ms / scale), run),
+    real,
+  };
+}
 
 // setTimeout fires at once from 2^31 ms on; a day is far below and still wakes rarely.
 const LONGEST_TIMER_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import { type Egress, EgressError, type EgressErrorClass } from "../egress/egress.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, realTime } from "../lib/clock.ts";
 import type { Vault } from "../lib/vault.ts";
 import { authenticationHeaders } from "./authentication.ts";
 import { parseRetryAfter } from "./retry-schedule.ts";
@@ -40,14 +40,17 @@ export function deliveryHeaders(
   { id, body, attempt, hop }: Outgoing,
 ): Record<string, string> {
   const { secret, previous_secret, authentication, headers } = openSubscription(vault, target);
-  const at = clock.now();
-  const overlaps = previous_secret !== undefined && (target.previous_secret_until ?? 0) > at;
+  const overlaps = previous_secret !== undefined && (target.previous_secret_until ?? 0) > clock.now();
   return {
     ...headers,
     ...authenticationHeaders(authentication),
     "Content-Type": "application/json",
     "User-Agent": `Errand/${version}`,
-    ...signatureHeaders(secret, { id, at, body }, overlaps ? previous_secret : undefined),
+    ...signatureHeaders(
+      secret,
+      { id, at: realTime(clock).now(), body },
+      overlaps ? previous_secret : undefined,
+    ),
     "X-Service-Attempt": String(attempt),
     "X-Service-Hop": String(hop),
   };
