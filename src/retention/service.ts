@@ -16,6 +16,8 @@ export type PruneRequest = {
   before?: number;
   /** Count, and delete nothing. */
   isDryRun?: boolean;
+  /** Rest for so long after each slice: beside a server that writes as well, and waits in turns of its own. */
+  rest_ms?: number;
   /** Ends early: the next time goes on where this one stopped. */
   signal?: AbortSignal;
 };
@@ -32,13 +34,15 @@ const isBelow = (a: Place, b: Place): boolean =>
  */
 export function createRetention({ store, clock }: { store: RetentionStore; clock: Clock }) {
   let looseBefore = new Set<string>();
+  const rest = (ms: number): Promise<void> =>
+    ms > 0 ? new Promise((resolve) => clock.after(ms, resolve)) : othersFirst();
 
   /** Deletes, or counts, the rows of one owner that are over in the sense of `isOld`. */
   async function pruneRows(
     kind: Kind,
     owner: string,
     { below, isOld }: { below: Place; isOld: (row: OldRow) => boolean },
-    { isDryRun, signal }: PruneRequest,
+    { isDryRun, signal, rest_ms = 0 }: PruneRequest,
   ): Promise<number> {
     let pruned = 0;
     let after = START;
@@ -48,7 +52,7 @@ export function createRetention({ store, clock }: { store: RetentionStore; clock
       pruned += ids.length;
       while (!isDryRun && ids.length > 0 && !signal?.aborted) {
         ids = (await store.drop(kind, ids)).left;
-        await othersFirst();
+        await rest(rest_ms);
       }
       const last = rows.at(-1);
       if (!last || rows.length < SLICE) break;
@@ -134,14 +138,14 @@ export function createRetention({ store, clock }: { store: RetentionStore; clock
     },
 
     /** Gives the room of what was deleted back to the disk; how many bytes. */
-    async reclaim(signal?: AbortSignal): Promise<number> {
+    async reclaim(signal?: AbortSignal, rest_ms = 0): Promise<number> {
       let { left, page_bytes } = await store.reclaim(0);
       const first = left;
       while (left > PAGES_KEPT && !signal?.aborted) {
         const now = (await store.reclaim(Math.min(PAGES, left - PAGES_KEPT))).left;
         if (now >= left) break;
         left = now;
-        await othersFirst();
+        await rest(rest_ms);
       }
       return (first - left) * page_bytes;
     },

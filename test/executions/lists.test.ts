@@ -138,6 +138,24 @@ describe("a list of executions", () => {
     expect((await get("/workflows/none/executions")).status).toBe(404);
   });
 
+  test("by a source that few have comes in short pages that lead on, and none is missed", async () => {
+    const { mine, put, storage, get, walk } = await lists();
+    const rare = [put({ at: 1, source: "rare" }), put({ at: 2, source: "rare" })];
+    storage.reader.run(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000)
+       INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
+         input, hop, external_calls, tokens, steps_completed, created_at)
+       SELECT printf('00000000-0000-7000-8000-%012d', i), ?, 'w', 'p', 'h', 'failed', 'api', '{}', '{}', 0, 0, 0, 0, 10 + i
+       FROM n`,
+      mine,
+    );
+    rare.push(put({ at: 20_000, source: "rare" }));
+    const first = await get(`/workflows/${mine}/executions?trigger_source=rare`);
+    expect([first.ids, first.next === undefined, first.total]).toEqual([[rare[2]!], false, null]);
+    expect(await walk(`/workflows/${mine}/executions?trigger_source=rare`)).toEqual(rare.toReversed());
+    expect((await get(`/workflows/${mine}/executions?limit=3&offset=10000`)).ids).toHaveLength(3);
+  });
+
   test("keeps its place while new ones come in", async () => {
     const { mine, put, get } = await lists();
     const ids = [1, 2, 3, 4].map((at) => put({ at }));

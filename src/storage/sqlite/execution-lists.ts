@@ -1,14 +1,17 @@
 import { STATES } from "../../executions/schema.ts";
 import type { ExecutionFilter, ExecutionListStore, ExecutionRow, Owner } from "../../executions/store.ts";
-import { type Place, walk } from "../../lib/feed.ts";
+import type { Place } from "../../lib/feed.ts";
+import type { Connection } from "./connection.ts";
 import type { Storage } from "./storage.ts";
 
 const MOST_COUNTED = 10_000;
-
-type Entry = Place & { source: string };
+// A source that nearly nothing has costs a short page and a `next` instead of a scan of everything.
+const MOST_EXAMINED = 10_000;
 
 const ownerOf = (owner: Owner): [column: string, id: string] =>
   "workflow_id" in owner ? ["workflow_id", owner.workflow_id] : ["project_id", owner.project_id];
+
+const NEWEST_FIRST = "ORDER BY created_at DESC, id DESC";
 
 /**
  * The index has a run of entries for each state, in the order of time. All states together are read as a
@@ -18,25 +21,46 @@ function entriesSql(column: string, states: readonly string[]): string {
   const run = (state: string) =>
     `SELECT created_at, id, source FROM executions
      WHERE ${column} = ?1 AND state = '${state}' AND created_at >= ?2 AND (created_at, id) < (?3, ?4)`;
-  return `${states.map(run).join(" UNION ALL ")} ORDER BY created_at DESC, id DESC LIMIT ?5`;
+  return `${states.map(run).join(" UNION ALL ")} ${NEWEST_FIRST}`;
 }
 
 const statesOf = ({ state }: ExecutionFilter): readonly string[] => (state === undefined ? STATES : [state]);
 
+/** Places in the list, one more than a page where it goes on, and where to read on when none is left over. */
+function placesOf(
+  db: Connection,
+  owner: Owner,
+  filter: ExecutionFilter,
+): { found: Place[]; end: Place | null } {
+  const [column, id] = ownerOf(owner);
+  const { since, below, limit, offset, source } = filter;
+  const entries = entriesSql(column, statesOf(filter));
+  const range = [id, since, below.created_at, below.id];
+  if (source === undefined) {
+    const found = db.all<Place>(`${entries} LIMIT ?5 OFFSET ?6`, ...range, limit + 1, offset);
+    return { found, end: null };
+  }
+  const examined = MOST_EXAMINED + offset;
+  const found = db.all<Place>(
+    `SELECT created_at, id FROM (${entries} LIMIT ?5) WHERE source = ?6 ${NEWEST_FIRST} LIMIT ?7 OFFSET ?8`,
+    ...range,
+    examined,
+    source,
+    limit + 1,
+    offset,
+  );
+  if (found.length > limit) return { found, end: null };
+  return { found, end: db.get<Place>(`${entries} LIMIT 1 OFFSET ?5`, ...range, examined - 1) ?? null };
+}
+
 export const sqliteExecutionLists = ({ reader }: Pick<Storage, "reader">): ExecutionListStore => ({
   async list(owner, filter) {
-    const [column, id] = ownerOf(owner);
-    const sql = entriesSql(column, statesOf(filter));
-    const { items, next } = walk(
-      filter,
-      (below, count) => reader.all<Entry>(sql, id, filter.since, below.created_at, below.id, count),
-      ({ source }) => filter.source === undefined || source === filter.source,
-    );
+    const { found, end } = placesOf(reader, owner, filter);
+    const shown = found.slice(0, filter.limit);
+    const last = shown.at(-1);
     return {
-      items: items.map(
-        (entry) => reader.get<ExecutionRow>("SELECT * FROM executions WHERE id = ?", entry.id)!,
-      ),
-      next,
+      items: shown.map(({ id }) => reader.get<ExecutionRow>("SELECT * FROM executions WHERE id = ?", id)!),
+      next: found.length > shown.length && last ? { created_at: last.created_at, id: last.id } : end,
     };
   },
 

@@ -110,26 +110,27 @@ function claim(db: Connection, args: { wanted: Wanted[]; owner: string; now: num
   );
 }
 
+/** One pass over the table: a hundred thousand orphans must not keep the first request waiting. */
 function recover(
   db: Connection,
   { limits, now }: { limits: Record<string, number>; now: number },
 ): { recovered: number; dead: JobRow[] } {
-  for (const [kind, limit] of Object.entries(limits)) {
-    db.run(
-      `UPDATE jobs SET state = 'dead', crashes = crashes + 1, error = 'crash_loop'
-       WHERE state = 'running' AND kind = ? AND crashes + 1 >= ?`,
-      kind,
-      limit,
-    );
-  }
-  // Those of an earlier start as well: the program may have died before it could end what they worked.
-  const dead = db.all<JobRow>(`SELECT ${COLUMNS} FROM jobs WHERE state = 'dead' ORDER BY id`);
-  const recovered = db.run(
-    `UPDATE jobs SET state = 'ready', crashes = crashes + 1, owner = NULL, run_at = min(run_at, ?)
+  const kinds = Object.keys(limits);
+  const limit = kinds.length === 0 ? "NULL" : `CASE kind ${kinds.map(() => "WHEN ? THEN ?").join(" ")} END`;
+  const buried = db.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE state = 'dead'")!.n;
+  // Without a limit the comparison is null, which is not true.
+  const changed = db.run(
+    `UPDATE jobs SET crashes = crashes + 1,
+       (state, error, owner, run_at) = (SELECT
+         iif(gone, 'dead', 'ready'), iif(gone, 'crash_loop', error), iif(gone, owner, NULL), iif(gone, run_at, min(run_at, ?))
+         FROM (SELECT crashes + 1 >= ${limit} AS gone))
      WHERE state = 'running'`,
     now,
+    ...Object.entries(limits).flat(),
   );
-  return { recovered, dead };
+  // Those of an earlier start as well: the program may have died before it could end what they worked.
+  const dead = db.all<JobRow>(`SELECT ${COLUMNS} FROM jobs WHERE state = 'dead' ORDER BY id`);
+  return { recovered: changed - (dead.length - buried), dead };
 }
 
 export const jobWrites = {

@@ -7,6 +7,7 @@ import connections from "../../../migrations/sqlite/0006_connections.sql" with {
 import delivery from "../../../migrations/sqlite/0007_delivery.sql" with { type: "text" };
 import records from "../../../migrations/sqlite/0008_records.sql" with { type: "text" };
 import hooks from "../../../migrations/sqlite/0010_hooks.sql" with { type: "text" };
+import jobs from "../../../migrations/sqlite/0011_jobs.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
@@ -19,4 +20,5 @@ export const migrations = [
   { version: 7, name: "0007_delivery.sql", sql: delivery },
   { version: 8, name: "0008_records.sql", sql: records },
   { version: 10, name: "0010_hooks.sql", sql: hooks },
+  { version: 11, name: "0011_jobs.sql", sql: jobs },
 ];
