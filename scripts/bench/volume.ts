@@ -200,6 +200,7 @@ try {
   tell(`${EXECUTIONS} executions on record`);
   let errand = await startErrand({ data, key, args });
   await measureLists(errand, workflow_id);
+  tell(`start with none: first answer after ${Math.round(errand.startedInMs)} ms`);
   tell("history pruned beside the server");
   await measurePrune(errand, workflow_id);
   await errand.stop();
