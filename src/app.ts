@@ -362,6 +362,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
         await services.alerts.load();
         const recovered = await services.runner.start();
         const interrupted = await services.turns.recover();
+        const { dead } = recovered;
+        metrics.gauge("jobs_given_up", "Jobs given up at this start, after three crashes.", () => dead);
         if (recovered.recovered + recovered.dead + interrupted > 0) {
           log.info("took up what was under way at the last stop", { ...recovered, interrupted });
         }

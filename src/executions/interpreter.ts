@@ -19,6 +19,8 @@ import {
   type Outcome,
   type Place,
   type Run,
+  RunLimit,
+  record,
   type Scope,
   saveProgress,
   takeAround,
@@ -216,8 +218,15 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
     if (run.isAborted()) return LOST;
     if (place.signal?.aborted) return CUT;
     if (error instanceof Expired) return { kind: "expired" };
+    if (error instanceof RunLimit) return giveUp(run, step, error);
     return failStep(around, step, type, error);
   }
+}
+
+function giveUp(run: Run, step: StepRow, { code, message }: RunLimit): Ended {
+  const error = { code, message, node: step.name };
+  record(run, { ...step, state: "failed", error: JSON.stringify(error), ended_at: run.clock.now() });
+  return { kind: "stopped", outcome: { kind: "failed", error } };
 }
 
 class Expired extends Error {}

@@ -115,6 +115,9 @@ const LARGEST_OUTPUT = 1024 * 1024;
 const LARGEST_RUN = 8 * 1024 * 1024;
 const MOST_STEPS = 50_000;
 
+/** The run as a whole has taken too much: it ends, whatever the step says of its errors. */
+export class RunLimit extends NodeError {}
+
 /** Puts a step's new state down, to be stored with the next checkpoint. */
 export function record(run: Run, row: StepRow): void {
   row.rev = run.rev++;
@@ -149,7 +152,7 @@ export function keepInput(run: Run, step: StepRow, input: unknown): void {
 }
 
 export function countStep(run: Run): void {
-  if (++run.steps > MOST_STEPS) throw new NodeError("RUN_TOO_LONG", `A run has at most ${MOST_STEPS} steps.`);
+  if (++run.steps > MOST_STEPS) throw new RunLimit("RUN_TOO_LONG", `A run has at most ${MOST_STEPS} steps.`);
 }
 
 /** Ends a step well. Throws when its output, or all outputs together, are too large. */
@@ -166,7 +169,7 @@ export function endStep(
   }
   run.outputCharacters += output.length;
   if (run.outputCharacters > LARGEST_RUN) {
-    throw new NodeError("RUN_TOO_LARGE", `The outputs of this run are over ${LARGEST_RUN / 1024 ** 2} MiB.`);
+    throw new RunLimit("RUN_TOO_LARGE", `The outputs of this run are over ${LARGEST_RUN / 1024 ** 2} MiB.`);
   }
   record(run, { ...step, state, output, wake_at: null, ended_at: run.clock.now() });
   if (state === "success") run.spent.steps_completed++;

@@ -72,6 +72,8 @@ export type Inspection = {
   /** A sealed word that only the right key opens; undefined where nothing was sealed yet. */
   sentinel: string | undefined;
   last_write_at: number | null;
+  /** Executions of the last week that were given up because the program died of them again and again. */
+  given_up: string[];
 };
 
 export type BackupOptions = {

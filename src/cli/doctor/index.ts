@@ -7,6 +7,7 @@ import { clock } from "./clock.ts";
 import { dataFolder } from "./data-folder.ts";
 import { database } from "./database.ts";
 import { disk } from "./disk.ts";
+import { givenUp } from "./given-up.ts";
 import { keyFile } from "./key-file.ts";
 import { lock } from "./lock.ts";
 import { logSize } from "./log-size.ts";
@@ -30,6 +31,7 @@ export const checks: Check[] = [
   openFiles,
   publicUrl,
   targets,
+  givenUp,
 ];
 
 export type Diagnosis = Finding & { check: string };

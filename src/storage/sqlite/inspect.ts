@@ -59,6 +59,7 @@ export function inspectFolder(folder: string): Inspection | undefined {
       rows,
       sentinel: "settings" in rows ? sentinelOf(db) : undefined,
       last_write_at: newest(db, rows),
+      given_up: "executions" in rows ? givenUp(db, Date.now() - WEEK_MS) : [],
     };
   } finally {
     db.close();
@@ -67,6 +68,22 @@ export function inspectFolder(folder: string): Inspection | undefined {
 
 const sentinelOf = (db: Database) =>
   db.query<{ value: string }, []>("SELECT value FROM settings WHERE name = 'vault'").get()?.value;
+
+const WEEK_MS = 7 * 86_400_000;
+const MOST_NAMED = 10;
+
+// Ids begin with their time: only the last week's rows are looked at.
+function givenUp(db: Database, since: number): string[] {
+  const time = Math.max(0, since).toString(16).padStart(12, "0");
+  const first = `${time.slice(0, 8)}-${time.slice(8)}-`;
+  return db
+    .query<{ id: string }, [string, number]>(
+      `SELECT id FROM executions WHERE id >= ? AND state = 'failed' AND error LIKE '{"code":"CRASH_LOOP"%'
+       ORDER BY id DESC LIMIT ?`,
+    )
+    .all(first, MOST_NAMED)
+    .map(({ id }) => id);
+}
 
 const DATED = ["executions", "turns", "messages", "events"];
 
