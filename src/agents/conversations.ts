@@ -86,10 +86,12 @@ export function createConversations(deps: Deps) {
     change: ConversationChange,
   ): Promise<ConversationRow | undefined> {
     const completed_at = clock.now();
-    const { messages } = await records.everything(row.id);
+    const { messages, turns: links } = await records.everything(row.id);
+    // As far round as the farthest message in it: who is told of the end may begin the next conversation.
+    const hop = Math.max(0, ...links.map((turn) => turn.hop));
     const told = conversationCompleted({ ...row, ...change, ended_as, completed_at }, messages);
     let completed: ConversationRow | undefined;
-    await withOutbox(deps, row, [told], 0, async (outbox) => {
+    await withOutbox(deps, row, [told], hop, async (outbox) => {
       const unlessBusy = ended_as === "idle";
       completed = await records.complete({ id: row.id, ended_as, completed_at, change, unlessBusy, outbox });
       return completed !== undefined;

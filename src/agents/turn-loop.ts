@@ -100,9 +100,15 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
       append({ type: "finish_step", reason: step.reason, usage: step.usage });
       return { kind: "answered", reason: step.reason, text: textIn(step.parts) };
     }
+    const open = openCalls(step);
     if (isNew) await journal.save(place.path, step);
+    else if (open.length > 0) {
+      // Who reads only from here on has to know the calls whose results come.
+      append({ type: "start_step", message_id: loop.message_id });
+      for (const { type, id, name, args } of open) append({ type, id, name, args });
+    }
     const isDone = await runCalls(deps, loop, step, tools);
-    if (isNew) append({ type: "finish_step", reason: "tool-calls", usage: step.usage });
+    if (isNew || open.length > 0) append({ type: "finish_step", reason: "tool-calls", usage: step.usage });
     if (!isDone) return { kind: "waiting" };
   }
   throw new ModelError("MODEL_FAILED", `The agent came to no answer in ${most} steps.`, false);
@@ -177,10 +183,8 @@ async function ask({ models }: LoopDeps, loop: Loop, asking: Asking): Promise<vo
 /** Runs the calls of a step that have no result yet, side by side. False: some wait for approval. */
 async function runCalls(deps: LoopDeps, loop: Loop, step: Step, tools: Tool[]): Promise<boolean> {
   const { journal, place, append } = loop;
-  const ended = new Set(step.parts.flatMap((part) => (part.type === "tool_result" ? [part.id] : [])));
-  const open = step.parts.flatMap((part) => (part.type === "tool_call" && !ended.has(part.id) ? [part] : []));
   const outcomes = await Promise.allSettled(
-    open.map(async (call, index) => {
+    openCalls(step).map(async (call, index) => {
       const outcome = index < MOST_CALLS ? await runCall(deps, loop, tools, call) : TOO_MANY;
       if (outcome.kind === "waiting") return false;
       if (outcome.usage) count(loop.usage, outcome.usage);
@@ -208,6 +212,12 @@ async function runCalls(deps: LoopDeps, loop: Loop, step: Step, tools: Tool[]): 
 }
 
 type CallPart = Extract<AnswerPart, { type: "tool_call" }>;
+
+/** The calls of a step that have no result yet. */
+function openCalls({ parts }: Step): CallPart[] {
+  const ended = new Set(parts.flatMap((part) => (part.type === "tool_result" ? [part.id] : [])));
+  return parts.filter((part): part is CallPart => part.type === "tool_call" && !ended.has(part.id));
+}
 
 async function runCall(deps: LoopDeps, loop: Loop, tools: Tool[], call: CallPart): Promise<Outcome> {
   const tool = tools.find(({ name }) => name === call.name);

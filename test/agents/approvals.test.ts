@@ -80,8 +80,12 @@ describe("a call that wants approval", () => {
     const reader = w.turns.running(conversation.id)!;
     second.say("Refunded").finish();
     await w.until(turn, "success");
+    // A reader that was not there before knows the call whose result it is told.
     expect(reader.log.parts.map(({ type }) => type)).toEqual([
+      "start_step",
+      "tool_call",
       "tool_result",
+      "finish_step",
       "start_step",
       "text",
       "finish_step",

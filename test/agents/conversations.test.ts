@@ -118,6 +118,19 @@ describe("a conversation", () => {
     ]);
   });
 
+  test("is told as far round as the farthest message in it, so that a loop of conversations ends", async () => {
+    const { w, agent } = await setup();
+    w.subscribe("agent.conversation.completed");
+    const { id } = await w.enqueue(agent, "Hi", { hop: 3, context: { conversation_id: "c1" } });
+    (await w.server.next()).say("Hello").finish();
+    await w.until(id, "success");
+    await talk(w, agent, chat("And I say", "c1"), "Yes?");
+    await w.clock.advance(24 * 3_600_000);
+    await completeIdle(w).run();
+    expect(w.eventRows()).toHaveLength(1);
+    expect(w.rows("deliveries")).toMatchObject([{ hop: 4 }]);
+  });
+
   test("with an agent of before the setting idles for a day", async () => {
     const { w, agent, at } = await setup();
     w.storage.reader.run("UPDATE agents SET settings = json_remove(settings, '$.conversation_idle_hours')");
