@@ -1,0 +1,144 @@
+/** What every suite measures with: loads, yardsticks, the program under test, and what a process costs. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createKey, discard, type Errand, type Key, scratch, startErrand } from "../lib/errand.ts";
+import type { LoadPlan, LoadResult } from "./load.ts";
+import { hasWrk, wrkLoad } from "./wrk.ts";
+
+const here = (file: string) => join(import.meta.dir, file);
+
+export const say = (line: string) => process.stderr.write(`${line}\n`);
+
+export const median = (values: number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+/** Half as long again goes before and is not counted: a program is measured as it runs, not as it compiles. */
+export async function load(plan: LoadPlan): Promise<LoadResult> {
+  await loadOnce({ ...plan, seconds: Math.max(1, plan.seconds / 2) });
+  return loadOnce(plan);
+}
+
+export async function loadOnce(plan: LoadPlan): Promise<LoadResult> {
+  const result = hasWrk() ? await wrkLoad(plan) : await ownLoad(plan);
+  const bad = Object.keys(result.statuses).filter((status) => !status.startsWith("2"));
+  if (bad.length > 0) throw new Error(`load on ${plan.url} met ${JSON.stringify(result.statuses)}`);
+  return result;
+}
+
+async function ownLoad(plan: LoadPlan): Promise<LoadResult> {
+  const child = Bun.spawn([process.execPath, here("load.ts"), JSON.stringify(plan)], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  return JSON.parse(await new Response(child.stdout).text()) as LoadResult;
+}
+
+export type Yardstick = { url: string; port: number; end(): void };
+
+/** A bare program in a process of its own: see yardsticks.ts. */
+export async function yardstick(kind: string, file = ""): Promise<Yardstick> {
+  const child = Bun.spawn([process.execPath, here("yardsticks.ts"), kind, file], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const reader = child.stdout.getReader();
+  const port = Number(new TextDecoder().decode((await reader.read()).value));
+  return { url: `http://127.0.0.1:${port}/`, port, end: () => child.kill() };
+}
+
+/** Signed POSTs one after the other, 64 at a time, by the least code: how many a second reach a receiver. */
+export async function bareSignedPosts(receiver: string, count: number): Promise<number> {
+  const child = Bun.spawn([process.execPath, here("yardsticks.ts"), "poster", receiver, String(count)], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  return Number(await new Response(child.stdout).text());
+}
+
+export async function withErrand<T>(work: (errand: Errand, key: Key) => Promise<T>): Promise<T> {
+  const data = scratch();
+  const key = await createKey(data);
+  const errand = await startErrand({
+    data,
+    key,
+    args: ["--log-level", "error", "--access-log", "false"],
+    env: { ERRAND_ALLOW_TARGETS: "127.0.0.1" },
+  });
+  try {
+    return await work(errand, key);
+  } finally {
+    await errand.stop();
+    discard(data);
+  }
+}
+
+export const BODY = JSON.stringify({ input_data: { name: "Ada", amount: 12 }, trigger_source: "bench" });
+
+const setting = (name: string, text: string) => ({
+  node_type_name: "set_variables",
+  name,
+  input_config: { variables: { text } },
+});
+
+/** A workflow of so many effect-free nodes; the address that starts it. */
+export async function hookOf(errand: Errand, key: Key, nodes = 1): Promise<string> {
+  const workflow = await errand.api<{ id: string }>(
+    "POST",
+    `/api/workflows?workspace_id=${key.workspace_id}`,
+    {
+      name: "bench",
+      input_schema: { properties: { name: { title: "Name", type: "string" } }, required: ["name"] },
+      nodes: Array.from({ length: nodes }, (_, n) =>
+        n === 0 ? setting("greet", "Hello {{ name }}") : setting(`n${n}`, "{{ greet.text }} again"),
+      ),
+    },
+  );
+  const token = await errand.api<{ token: string }>(
+    "POST",
+    `/api/workflows/${workflow.body.id}/webhook-tokens`,
+    {},
+  );
+  return `${errand.url}/webhooks/workflows/${workflow.body.id}?token=${token.body.token}`;
+}
+
+export async function subscribe(errand: Errand, url: string): Promise<string> {
+  const made = await errand.api<{ id: string }>("POST", "/api/v1/webhooks", {
+    name: "bench",
+    url,
+    events: ["workflow.execution.completed"],
+  });
+  return made.body.id;
+}
+
+/** Resident memory in MB. */
+export function memory(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? Number.NaN) / 1_024;
+}
+
+const TICK_US = 10_000;
+
+/** CPU time of a process so far, in microseconds: all of it, and of its first thread alone. */
+export function cpu(pid: number): { all: number; main: number } {
+  let all = 0;
+  let main = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const used = (Number(fields[11]) + Number(fields[12])) * TICK_US;
+    all += used;
+    if (Number(thread) === pid) main = used;
+  }
+  return { all, main };
+}
+
+/** Waits until a counting receiver has seen so many. */
+export async function arrived(receiver: string, count: number): Promise<void> {
+  const until = performance.now() + 120_000;
+  for (;;) {
+    const { received } = (await (await fetch(receiver)).json()) as { received: number };
+    if (received >= count) return;
+    if (performance.now() > until) throw new Error(`${count - received} of ${count} were not delivered`);
+    await Bun.sleep(5);
+  }
+}

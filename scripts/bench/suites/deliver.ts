@@ -1,0 +1,154 @@
+import type { Errand } from "../../lib/errand.ts";
+import {
+  arrived,
+  BODY,
+  bareSignedPosts,
+  hookOf,
+  loadOnce,
+  median,
+  memory,
+  say,
+  subscribe,
+  withErrand,
+  yardstick,
+} from "../measure.ts";
+import type { Suite } from "../suite.ts";
+
+const CONNECTIONS = 64;
+const POSTS = 20_000;
+
+/** Everything accepted and delivered, over the time from the first request to the last delivery. */
+async function endToEnd(seconds: number): Promise<{ rate: number; rss: number }> {
+  const receiver = await yardstick("receiver");
+  try {
+    return await withErrand(async (errand, key) => {
+      const url = await hookOf(errand, key);
+      await subscribe(errand, receiver.url);
+      const plan = { url, connections: CONNECTIONS, seconds, body: BODY };
+      const warmUp = (await loadOnce(plan)).requests;
+      await arrived(receiver.url, warmUp);
+      const began = performance.now();
+      const { requests } = await loadOnce(plan);
+      await arrived(receiver.url, warmUp + requests);
+      return { rate: requests / ((performance.now() - began) / 1_000), rss: memory(errand.pid) };
+    });
+  } finally {
+    receiver.end();
+  }
+}
+
+const setStatus = (errand: Errand, id: string, verb: "pause" | "resume") =>
+  errand.api("POST", `/api/v1/webhooks/${id}/${verb}`, {});
+
+/** Deliveries that waited, sent as fast as they go: nothing is accepted meanwhile. */
+async function drain(seconds: number): Promise<number> {
+  const receiver = await yardstick("receiver");
+  try {
+    return await withErrand(async (errand, key) => {
+      const url = await hookOf(errand, key);
+      const id = await subscribe(errand, receiver.url);
+      const plan = { url, connections: CONNECTIONS, seconds, body: BODY };
+      const warmUp = (await loadOnce(plan)).requests;
+      await arrived(receiver.url, warmUp);
+      await setStatus(errand, id, "pause");
+      const { requests } = await loadOnce(plan);
+      const began = performance.now();
+      await setStatus(errand, id, "resume");
+      await arrived(receiver.url, warmUp + requests);
+      return requests / ((performance.now() - began) / 1_000);
+    });
+  } finally {
+    receiver.end();
+  }
+}
+
+async function posts(): Promise<number> {
+  const receiver = await yardstick("receiver");
+  try {
+    return await bareSignedPosts(receiver.url, POSTS);
+  } finally {
+    receiver.end();
+  }
+}
+
+/** One at a time: from the request's first byte to the delivery's arrival. */
+async function unloaded(rounds: number): Promise<number> {
+  let done: (() => void) | undefined;
+  const receiver = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => {
+      done?.();
+      return new Response(null, { status: 204 });
+    },
+  });
+  try {
+    return await withErrand(async (errand, key) => {
+      const hook = await hookOf(errand, key);
+      await subscribe(errand, `http://127.0.0.1:${receiver.port}/`);
+      const times: number[] = [];
+      for (let n = 0; n < rounds; n++) {
+        const delivered = new Promise<void>((resolve) => {
+          done = resolve;
+        });
+        const began = performance.now();
+        const headers = { "content-type": "application/json" };
+        const response = await fetch(hook, { method: "POST", headers, body: BODY });
+        await response.text();
+        await delivered;
+        if (n >= rounds / 10) times.push(performance.now() - began);
+      }
+      return median(times);
+    });
+  } finally {
+    receiver.stop(true);
+  }
+}
+
+export const deliver: Suite = {
+  name: "deliver",
+  async run({ figures, seconds, repeat }) {
+    const bare: number[] = [];
+    const whole: { rate: number; rss: number }[] = [];
+    const drained: number[] = [];
+    for (let round = 1; round <= repeat; round++) {
+      say(`deliver, round ${round} of ${repeat} ...`);
+      bare.push(await posts());
+      whole.push(await endToEnd(seconds));
+      drained.push(await drain(seconds));
+    }
+    const yardstick = { name: "bare signed POSTs", value: median(bare) };
+    figures.record({ metric: "yardstick: bare signed POSTs", value: yardstick.value, unit: "/s" });
+    const rate = median(whole.map((each) => each.rate));
+    figures.record({
+      metric: "webhook to signed delivery",
+      value: rate,
+      unit: "/s",
+      yardstick,
+      target: ">= 3000/s",
+      met: rate >= 3_000,
+    });
+    const drains = median(drained);
+    figures.record({
+      metric: "deliveries that waited",
+      value: drains,
+      unit: "/s",
+      yardstick,
+      target: ">= 8000/s, 0.5",
+      met: drains >= 8_000 && drains / yardstick.value >= 0.5,
+    });
+    figures.record({
+      metric: "RSS after end to end",
+      value: median(whole.map((each) => each.rss)),
+      unit: "MB",
+    });
+    const alone = await unloaded(1_000);
+    figures.record({
+      metric: "unloaded end to end p50",
+      value: alone,
+      unit: "ms",
+      target: "< 3 ms",
+      met: alone < 3,
+    });
+  },
+};
