@@ -60,8 +60,8 @@ export async function run(
   return { code: await child.exited, stdout, stderr };
 }
 
-export async function createKey(data: string): Promise<Key> {
-  const made = await run(["keys", "create", "--name", "script", "--json", "--data", data]);
+export async function createKey(data: string, env: Record<string, string> = {}): Promise<Key> {
+  const made = await run(["keys", "create", "--name", "script", "--json", "--data", data], { env });
   if (made.code !== 0) throw new Error(`keys create: ${made.stderr}`);
   return JSON.parse(made.stdout) as Key;
 }

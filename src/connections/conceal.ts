@@ -1,20 +1,8 @@
+import { formsOf } from "../lib/conceal.ts";
 import type { OpenConnection } from "./types.ts";
 
-const SHORTEST = 5;
-const SHOWN = "[secret]";
-
 /** Every form in which a connection's secret could come back from whoever it was sent to. */
-export function secretsOf(connection: OpenConnection): string[] {
-  const plain = secretTexts(connection);
-  const forms = plain.flatMap((text) => [
-    text,
-    JSON.stringify(text).slice(1, -1),
-    encodeURIComponent(text),
-    Buffer.from(text).toString("base64"),
-  ]);
-  // The longest first, so that none is cut in two by a part of itself.
-  return [...new Set(forms)].filter((text) => text.length >= SHORTEST).sort((a, b) => b.length - a.length);
-}
+export const secretsOf = (connection: OpenConnection): string[] => formsOf(secretTexts(connection));
 
 function secretTexts(connection: OpenConnection): string[] {
   switch (connection.type) {
@@ -29,18 +17,4 @@ function secretTexts(connection: OpenConnection): string[] {
     case "model":
       return [connection.api_key];
   }
-}
-
-/** A text without those secrets: a server that repeats what it was sent must not put them into a step. */
-export const conceal = (text: string, secrets: string[]): string =>
-  secrets.reduce((shown, secret) => (shown.includes(secret) ? shown.replaceAll(secret, SHOWN) : shown), text);
-
-/** The same for bytes of any kind. */
-export function concealBytes(bytes: Uint8Array, secrets: string[]): Uint8Array {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const found = secrets.map((secret) => Buffer.from(secret)).filter((secret) => buffer.includes(secret));
-  if (found.length === 0) return bytes;
-  // One character for each byte, so that the text of any bytes can be put back as they were.
-  const forms = found.map((secret) => secret.toString("latin1"));
-  return Buffer.from(conceal(buffer.toString("latin1"), forms), "latin1");
 }

@@ -1,7 +1,8 @@
 import Type from "typebox";
-import { conceal, concealBytes, secretsOf } from "../connections/conceal.ts";
+import { secretsOf } from "../connections/conceal.ts";
 import type { OpenConnection } from "../connections/types.ts";
 import type { EgressAnswer } from "../egress/egress.ts";
+import { conceal, concealBytes } from "../lib/conceal.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import { authenticationHeaders } from "../webhooks/authentication.ts";
 import { BODY_TYPES, contentOf } from "./api-content.ts";

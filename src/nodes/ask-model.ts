@@ -1,6 +1,7 @@
 import Type from "typebox";
-import { conceal, secretsOf } from "../connections/conceal.ts";
+import { secretsOf } from "../connections/conceal.ts";
 import type { OpenConnection } from "../connections/types.ts";
+import { conceal } from "../lib/conceal.ts";
 import { ModelError, type ModelMessage } from "../models/model.ts";
 import { connectionField, openConnection } from "./connection.ts";
 import { NodeError, type NodeRun } from "./node.ts";

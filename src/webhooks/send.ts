@@ -1,5 +1,6 @@
 import { type Egress, EgressError, type EgressErrorClass } from "../egress/egress.ts";
 import { type Clock, realTime } from "../lib/clock.ts";
+import { conceal, formsOf } from "../lib/conceal.ts";
 import type { Vault } from "../lib/vault.ts";
 import { authenticationHeaders } from "./authentication.ts";
 import { parseRetryAfter } from "./retry-schedule.ts";
@@ -28,7 +29,13 @@ export type Answered = {
 export const ATTEMPT_MS = 30_000;
 // Read to the end up to here, so that the connection can be used again; longer answers cost theirs.
 const LONGEST_ANSWER = 64 * 1_024;
-const EXCERPT_BYTES = 2 * 1_024;
+const EXCERPT_LENGTH = 2 * 1_024;
+
+type Headers = Record<string, string>;
+
+/** Whether a header is ours: what the owner of a subscription set may be a credential. */
+export const isOurs = (name: string): boolean =>
+  /^(content-type|user-agent|webhook-.*|x-service-.*)$/i.test(name);
 
 /** All headers of an attempt, the subscription's own first: none of them can displace ours. */
 export function deliveryHeaders(
@@ -61,7 +68,7 @@ export async function sendOnce(
   { egress, clock }: Pick<Sender, "egress" | "clock">,
   request: {
     url: string;
-    headers: Record<string, string>;
+    headers: Headers;
     body: string;
     timeoutMs: number;
     signal?: AbortSignal;
@@ -75,9 +82,9 @@ export async function sendOnce(
       started_at,
       response_code: answer.status,
       response_time_ms: Math.round(answer.durationMs),
-      response_excerpt: excerptOf(answer.body),
+      response_excerpt: excerptOf(answer.body, request.headers),
       error_class: null,
-      error: refusalOf(answer.status, answer.headers["location"]),
+      error: refusalOf(answer.status, answer.headers["location"], request.headers),
       retry_after_ms: parseRetryAfter(answer.headers["retry-after"], started_at),
     };
   } catch (error) {
@@ -93,13 +100,34 @@ export async function sendOnce(
   }
 }
 
-function refusalOf(status: number, location: string | undefined): string | null {
+function refusalOf(status: number, location: string | undefined, sent: Headers): string | null {
   if (status >= 200 && status < 300) return null;
-  const moved = status >= 300 && status < 400 && location ? ` and points to ${location.slice(0, 200)}` : "";
+  const moved =
+    status >= 300 && status < 400 && location
+      ? ` and points to ${withoutCredentials(location, sent).slice(0, 200)}`
+      : "";
   return `the receiver answered ${status}${moved}`;
 }
 
-function excerptOf(body: Uint8Array): string | null {
+function excerptOf(body: Uint8Array, sent: Headers): string | null {
   if (body.length === 0) return null;
-  return new TextDecoder().decode(body.subarray(0, EXCERPT_BYTES)).replaceAll("\u0000", "\ufffd");
+  const text = withoutCredentials(new TextDecoder().decode(body), sent);
+  return text.slice(0, EXCERPT_LENGTH).replaceAll("\u0000", "\ufffd");
+}
+
+// Whole texts and not what will be left of them: a credential that is cut in two is not found.
+function withoutCredentials(text: string, sent: Headers): string {
+  const credentials = Object.entries(sent)
+    .filter(([name]) => !isOurs(name))
+    .flatMap(([name, value]) =>
+      /^authorization$/i.test(name) ? [value, ...inAuthorization(value)] : [value],
+    );
+  return credentials.length === 0 ? text : conceal(text, formsOf(credentials));
+}
+
+function inAuthorization(value: string): string[] {
+  const [scheme, credential = ""] = value.split(" ");
+  if (scheme !== "Basic") return [credential];
+  const login = Buffer.from(credential, "base64").toString();
+  return [credential, login, login.slice(login.indexOf(":") + 1)];
 }

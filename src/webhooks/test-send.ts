@@ -7,7 +7,7 @@ import { batchBody } from "./batch.ts";
 import { evaluate } from "./conditions.ts";
 import { firstKind, sampleData } from "./samples.ts";
 import type { TestWebhook } from "./schema.ts";
-import { deliveryHeaders, type Sender, sendOnce } from "./send.ts";
+import { deliveryHeaders, isOurs, type Sender, sendOnce } from "./send.ts";
 import type { SubscriptionRow } from "./store.ts";
 
 // Shorter than a delivery's: somebody waits for the answer, and servers in between give up at 30 s.
@@ -71,8 +71,6 @@ const howToVerify = (id: string) => ({
     'webhook-signature is v1, and the base64 HMAC-SHA256 of "webhook-id.webhook-timestamp.body", keyed with the base64-decoded part behind whsec_; any Standard Webhooks library checks it.',
 });
 
-const OURS = /^(content-type|user-agent|webhook-.*|x-service-.*)$/i;
-
-// What the subscription's owner set may be a credential, and those are write-only.
+// Credentials are write-only.
 const withoutSecrets = (headers: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, OURS.test(name) ? value : "***"]));
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isOurs(name) ? value : "***"]));

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { conceal, concealBytes, secretsOf } from "../../src/connections/conceal.ts";
+import { secretsOf } from "../../src/connections/conceal.ts";
 import { createConnections } from "../../src/connections/service.ts";
+import { conceal, concealBytes } from "../../src/lib/conceal.ts";
 import { openVault } from "../../src/lib/vault.ts";
 import { sqliteConnections } from "../../src/storage/sqlite/connections.ts";
 import { TestClock } from "../helpers/clock.ts";

@@ -21,6 +21,33 @@ const receiver = (answer?: (got: Got, number: number) => Response | Promise<Resp
 
 const MINUTE = 60_000;
 
+describe("a receiver that says back what it was sent", () => {
+  test.each([
+    [{ type: "bearer", token: "canary-bearer" }],
+    [{ type: "basic", username: "ann", password: "canary-password" }],
+    [{ type: "header", name: "X-Key", value: "canary-value" }],
+  ])("puts no credential on record: %p", async (authentication) => {
+    const world = await setup();
+    const { url } = receiver(({ headers }) => {
+      const told = headers["authorization"]?.split(" ")[1] ?? "";
+      const said = `${JSON.stringify(headers)} ${Buffer.from(told, "base64").toString()}`;
+      const location = `https://example.org/${headers["x-extra"]}`;
+      return new Response(said.padStart(2_060, "."), { status: 302, headers: { location } });
+    });
+    const headers = { "X-Extra": "canary-extra" };
+    const { id } = await world.subscribe({ url, authentication, headers } as never);
+    await world.emit();
+    await world.idle();
+    const log = await lastLog(world, id);
+    expect(log?.status).toBe("retrying");
+    const tested = await world.testSend(world.caller, id, {});
+    expect(tested.received.response_excerpt).toContain("[secret]");
+    expect(JSON.stringify([log, tested, world.storage.reader.all("SELECT * FROM attempts")])).not.toMatch(
+      /canary|Y2FuYXJ5|hbm46Y2F/,
+    );
+  });
+});
+
 describe("a delivery that the receiver takes", () => {
   test("arrives once, signed both ways, and is logged as success", async () => {
     const world = await setup();
