@@ -93,7 +93,9 @@ function collectNames(nodes: Node[], names: Set<string>, level: number): number 
   let count = nodes.length;
   for (const node of nodes) {
     names.add(node.name);
-    for (const { nodes: inner } of listsOf(node)) count += collectNames(inner, names, level + 1);
+    for (const { nodes: inner } of listsOf(node)) {
+      if (inner.length > 0) count += collectNames(inner, names, level + 1);
+    }
   }
   return count;
 }

@@ -143,3 +143,86 @@ describe("a fault is told with its path", () => {
     expect(faultsOf([set("a", { x: Array(500).fill("{{ nothing }}") })])).toHaveLength(100);
   });
 });
+
+describe("lists of nodes inside of nodes", () => {
+  const each = (name: string, nodes: unknown, more: object = {}) =>
+    node({ node_type_name: "for_each", name, input_config: { items: "{{ name }}", nodes, ...more } });
+  const when = (condition: unknown, more: object = {}) =>
+    // biome-ignore lint/suspicious/noThenProperty: a list, which nothing takes for a promise
+    node({ node_type_name: "condition", name: "c", input_config: { if: condition, then: [], ...more } });
+
+  test("see what stands before and around them, and the loop they are in", () => {
+    const inner = set("inner", { a: "{{ first.x }} {{ loop.item }} {{ name }}", b: "{{ run.id }}" });
+    const after = set("after", { n: "{{ each.count }}" });
+    expect(
+      faultsOf([set("first", { x: 1 }), each("each", [inner, set("next", { c: "{{ inner.a }}" })]), after]),
+    ).toEqual([]);
+  });
+
+  test("are not seen from outside, nor from beside", () => {
+    const list = [
+      each("each", [set("inner", {})]),
+      set("after", { n: "{{ inner.x }}", l: "{{ loop.index }}" }),
+    ];
+    expect(fields(list)).toEqual(["nodes.1.input_config.variables.n", "nodes.1.input_config.variables.l"]);
+    const both = node({
+      node_type_name: "parallel",
+      name: "both",
+      input_config: { branches: { a: [set("one_a", {})], b: [set("one_b", { x: "{{ one_a.x }}" })] } },
+    });
+    expect(fields([both])).toEqual(["nodes.0.input_config.branches.b.0.input_config.variables.x"]);
+  });
+
+  test("have names of their own, known types and sound configurations, told with their path", () => {
+    const list = [
+      set("one", {}),
+      each("each", [
+        set("one", {}),
+        { node_type_name: "nothing", name: "two", input_config: {} },
+        { name: 3 },
+      ]),
+    ];
+    expect(fields(list)).toEqual([
+      "nodes.1.input_config.nodes.2.node_type_name",
+      "nodes.1.input_config.nodes.2.input_config",
+      "nodes.1.input_config.nodes.2.name",
+      "nodes.1.input_config.nodes.0.name",
+      "nodes.1.input_config.nodes.1.node_type_name",
+    ]);
+  });
+
+  test("are lists and no templates", () => {
+    expect(fields([each("each", "{{ name }}")])).toEqual(["nodes.0.input_config.nodes"]);
+    expect(fields([when(true, { else: "{{ name }}" })])).toEqual(["nodes.0.input_config.else"]);
+    const both = node({ node_type_name: "parallel", name: "p", input_config: { branches: "{{ name }}" } });
+    expect(fields([both])).toContain("nodes.0.input_config.branches");
+  });
+
+  test("go eight levels deep, and no deeper", () => {
+    const deep = (levels: number): Given =>
+      levels === 1 ? set("n1", {}) : each(`n${levels}`, [deep(levels - 1)]);
+    expect(faultsOf([deep(8)])).toEqual([]);
+    expect(fields([deep(9)])).toEqual(["nodes"]);
+  });
+
+  test("conditions look at what there is, by operators there are", () => {
+    expect(faultsOf([set("one", {}), when({ "one.x": { gt: "{{ name }}" } })])).toEqual([]);
+    expect(fields([when({ "onne.x": { gt: 1 } })])).toEqual(["nodes.0.input_config.if"]);
+    expect(fields([when({ name: { over: 1 } })])).toEqual(["nodes.0.input_config.if.name.over"]);
+  });
+
+  test("a wait waits in one way; a route has nodes; a loop is not retried whole", () => {
+    const wait = (input_config: object) => node({ node_type_name: "wait", name: "w", input_config });
+    expect(fields([wait({})])).toEqual(["nodes.0.input_config"]);
+    expect(fields([wait({ seconds: 1, until: "2026-01-01T00:00:00Z" })])).toEqual(["nodes.0.input_config"]);
+    expect(faultsOf([wait({ callback: { nodes: [set("s", { u: "{{ callback.url }}" })] } })])).toEqual([]);
+    expect(fields([set("one", {}, { _options: { on_error: "route" } })])).toEqual([
+      "nodes.0.input_config._options.error_nodes",
+    ]);
+    const error_nodes = [set("two", { why: "{{ error.message }}" })];
+    expect(faultsOf([set("one", {}, { _options: { on_error: "route", error_nodes } })])).toEqual([]);
+    expect(fields([each("e", [], { _options: { retry: { max_attempts: 2 } } })])).toEqual([
+      "nodes.0.input_config._options.retry",
+    ]);
+  });
+});
