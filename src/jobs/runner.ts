@@ -68,7 +68,7 @@ export type Runner = {
 const SWEEP_MS = 2_000;
 // A sweep looks back this far: rows committed while the last sweep read, and small steps of the clock.
 const OVERLAP_MS = 10_000;
-const MOST_PARKED = 10_000;
+const MOST_PARKED = 4_000;
 const MOST_DUE_KEYS = 1_000;
 const LARGEST_CLAIM = 64;
 const STORE_RETRY_MS = 1_000;

@@ -11,7 +11,7 @@ const BUSY_MS = 250;
 /** What a subscription asks for itself; null is nothing. */
 export type Limits = { concurrency: number | null; rate_limit_per_second: number | null };
 
-/** `late`: no answer came in the time there is. */
+/** `late`: no answer came in the time there is, or one without end. */
 export type Outcome = "good" | "bad" | "late";
 
 /** An attempt that may go; `leave` when it is over. Or how long to wait before asking again, in ms. */

@@ -156,7 +156,7 @@ export function deliveryAttempt(
     target: DeliveryTarget,
     answered: Answered,
   ): AttemptResult {
-    const { retry_after_ms, ...attempt } = answered;
+    const { retry_after_ms, truncated: _, ...attempt } = answered;
     const number = delivery.attempts + 1;
     const common = {
       lease,
@@ -196,5 +196,6 @@ export function deliveryAttempt(
   }
 }
 
-const outcomeOf = ({ error, error_class }: Answered): Outcome =>
-  error === null ? "good" : error_class === "timeout" ? "late" : "bad";
+// Whoever floods costs as much as one that hangs, though it took the delivery.
+const outcomeOf = ({ error, error_class, truncated }: Answered): Outcome =>
+  error_class === "timeout" || truncated ? "late" : error === null ? "good" : "bad";

@@ -23,6 +23,8 @@ export type Answered = {
   /** Set for everything but 2xx. */
   error: string | null;
   retry_after_ms?: number;
+  /** It was longer than is read: its connection is lost, and so was the time. */
+  truncated?: boolean;
 };
 
 /** Interface 6.3.5: a receiver has this long in all, body included. */
@@ -85,7 +87,8 @@ export async function sendOnce(
       response_excerpt: excerptOf(answer.body, request.headers),
       error_class: null,
       error: refusalOf(answer.status, answer.headers["location"], request.headers),
-      retry_after_ms: parseRetryAfter(answer.headers["retry-after"], started_at),
+      retry_after_ms: parseRetryAfter(answer.headers["retry-after"], realTime(clock).now()),
+      truncated: answer.truncated,
     };
   } catch (error) {
     if (!(error instanceof EgressError) || error.class === "aborted") throw error;

@@ -32,7 +32,11 @@ export function createTestSend(
     const outgoing = { id, body, attempt: 1, hop: 1 };
     const headers = { ...deliveryHeaders(deps, webhook, outgoing), "X-Service-Test": "true" };
     const request = { url: webhook.url, headers, body };
-    const { retry_after_ms: _, ...received } = await sendOnce(deps, { ...request, timeoutMs: TEST_MS });
+    const {
+      retry_after_ms: _,
+      truncated: __,
+      ...received
+    } = await sendOnce(deps, { ...request, timeoutMs: TEST_MS });
     const verdict = webhook.conditions ? evaluate(webhook.conditions, data) : { holds: true as const };
     return {
       success: received.error === null,
