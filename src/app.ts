@@ -9,6 +9,8 @@ import { createTurns } from "./agents/turns.ts";
 import { createAlerts } from "./alerts/service.ts";
 import type { Config } from "./config.ts";
 import { createConnections } from "./connections/service.ts";
+import { createDirect } from "./door/direct.ts";
+import { createDoor } from "./door/service.ts";
 import { createEgress } from "./egress/egress.ts";
 import { createEventRecords } from "./events/records.ts";
 import { createEvents, DELIVERY_JOB } from "./events/service.ts";
@@ -195,6 +197,15 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     clock,
   });
 
+  const door = createDoor({
+    agents,
+    turns,
+    attachments,
+    models,
+    direct: createDirect({ agents, workflows, executions, models, clock, report }),
+    clock,
+  });
+
   const hookStore = sqliteHooks(storage);
   const hookTokens = createHookTokens({
     store: hookStore,
@@ -256,6 +267,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     attachments,
     conversations,
     turns,
+    door,
     hookTokens,
     hooks,
     forms,
@@ -383,7 +395,11 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       const patience = config.drain_seconds * 1_000;
       const late = after(real, patience); // one patience for all: begun before the first wait
       const requests = listening?.stop();
-      const [jobs] = await Promise.all([services?.runner.stop(patience), services?.turns.stop(patience)]);
+      const [jobs] = await Promise.all([
+        services?.runner.stop(patience),
+        services?.turns.stop(patience),
+        services?.door.stop(patience),
+      ]);
       services?.waiters.close();
       const inTime = await Promise.race([requests?.then(() => true), late]);
       if (!inTime) await listening?.stop(true);

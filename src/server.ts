@@ -7,6 +7,7 @@ import { streamRoutes } from "./agents/stream-routes.ts";
 import type { Services } from "./app.ts";
 import type { Config } from "./config.ts";
 import { connectionRoutes } from "./connections/routes.ts";
+import { doorRoutes } from "./door/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { executionRoutes } from "./executions/routes.ts";
 import { waitRoutes } from "./executions/wait-routes.ts";
@@ -39,6 +40,7 @@ export function createServer(
     .use(streamRoutes(services))
     .use(conversationRoutes(services))
     .use(attachmentRoutes(services))
+    .use(doorRoutes(services))
     .use(workflowRoutes(services))
     .use(executionRoutes(services))
     .use(connectionRoutes(services))

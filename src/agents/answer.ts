@@ -1,5 +1,5 @@
 import type { StreamPart } from "../http/part-log.ts";
-import { ModelError, type Usage } from "../models/model.ts";
+import { ModelError, type ModelMessage, type Usage } from "../models/model.ts";
 import type { Attachments } from "./attachments.ts";
 import type { AnswerPart, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
 import { messagesOf, type Pictures, shownPictures } from "./history.ts";
@@ -7,7 +7,7 @@ import { type Journal, TurnLost } from "./journal.ts";
 import { STOPPED } from "./live-turns.ts";
 import type { AgentTarget } from "./service.ts";
 import { Stopping } from "./tools.ts";
-import { type Asked, type LoopDeps, runLoop } from "./turn-loop.ts";
+import { type Asked, type LoopDeps, runLoop, type TheirTools } from "./turn-loop.ts";
 
 /** At most so many messages of a conversation are looked at; how many of them the model is sent, its window says. */
 export const HISTORY = 200;
@@ -52,25 +52,45 @@ export const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
  */
 export async function answer(
   deps: AnswerDeps,
-  { agent, turn, message_id, journal, signal }: AnswerRequest,
+  request: AnswerRequest,
   append: (part: StreamPart) => void,
 ): Promise<AnswerEnd> {
+  const { agent, turn } = request;
+  const hear = async () => {
+    const history = await deps.store.history(turn, HISTORY);
+    const heard = history.filter((message) => message.turn_id !== turn.id || message.role === "user");
+    return messagesOf(agent.settings.system_prompt, heard, await picturesOf(deps, heard));
+  };
+  return answerWhat(deps, { ...request, hear, isOnRecord: true }, append);
+}
+
+/**
+ * The same to what `hear` gives, the agent's own prompt first. Only where the turn is on record can anybody
+ * be asked for an approval.
+ */
+export async function answerWhat(
+  deps: LoopDeps,
+  request: AnswerRequest & { hear(): Promise<ModelMessage[]>; isOnRecord: boolean; theirs?: TheirTools },
+  append: (part: StreamPart) => void,
+): Promise<AnswerEnd> {
+  const { agent, turn, message_id, journal, signal, theirs } = request;
   const parts: AnswerPart[] = [];
   const asked: Asked[] = [];
   const usage = { ...NO_USAGE };
   const said = { parts, usage, asked, retryable: false };
   try {
-    const history = await deps.store.history(turn, HISTORY);
-    const heard = history.filter((message) => message.turn_id !== turn.id || message.role === "user");
     const end = await runLoop(deps, {
       agent,
-      said: messagesOf(agent.settings.system_prompt, heard, await picturesOf(deps, heard)),
+      said: await request.hear(),
       place: { turn, path: "", ancestors: [agent.id] },
       journal,
       message_id,
       signal,
       append,
-      ...said,
+      theirs,
+      parts,
+      usage,
+      asked: request.isOnRecord ? asked : undefined,
     });
     if (end.kind === "waiting") return { ...said, state: "waiting", reason: "tool-calls" };
     return { ...said, state: "success", reason: end.reason };

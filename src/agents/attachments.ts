@@ -57,12 +57,21 @@ export function createAttachments({
     return checked(answer.body, field);
   }
 
+  const bytesOf = (images: SentImage[]): Promise<Uint8Array[]> =>
+    Promise.all(images.map((image) => ("bytes" in image ? image.bytes : fetched(image.url, image.field))));
+
   return {
+    /** Fetches what is elsewhere; nothing is kept. */
+    async show(images: SentImage[]): Promise<{ media_type: string; data: string }[]> {
+      return (await bytesOf(images)).map((bytes) => ({
+        media_type: imageTypeOf(bytes)!,
+        data: base64(bytes),
+      }));
+    },
+
     /** Fetches what is elsewhere and puts all on record for a conversation, before the message that shows them. */
     async take(conversation_id: string, images: SentImage[]): Promise<ImagePart[]> {
-      const all = await Promise.all(
-        images.map((image) => ("bytes" in image ? image.bytes : fetched(image.url, image.field))),
-      );
+      const all = await bytesOf(images);
       const parts: ImagePart[] = [];
       for (const [index, bytes] of all.entries()) {
         const media_type = imageTypeOf(bytes)!;
@@ -72,7 +81,7 @@ export function createAttachments({
           sha256: sha256Hex(bytes),
           media_type,
           size: bytes.length,
-          data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"),
+          data: base64(bytes),
           created_at: clock.now(),
         });
         const { name } = images[index]!;
@@ -98,3 +107,6 @@ export function createAttachments({
     },
   };
 }
+
+const base64 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");

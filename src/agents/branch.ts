@@ -25,6 +25,15 @@ export async function branchOf(
       const named = await records.message(id, place.message_id);
       return named?.role === "user" ? { kind: "instead", turn_id: named.turn_id } : undefined;
     }
+    case "retold": {
+      const { messages } = await records.everything(id);
+      const users = messages.filter(({ role, active }) => role === "user" && active);
+      const at = place.said.length - 1;
+      const stood = users[at];
+      const isSame = (text: string, index: number) => textOf(users[index]!) === text;
+      if (!stood || !place.said.slice(0, at).every(isSame)) return undefined;
+      return { kind: isSame(text, at) ? "again" : "instead", turn_id: stood.turn_id };
+    }
     case "repeated": {
       const last = await records.lastSaid(id);
       const isSame = last?.count === place.count && textOf(last.message) === text;

@@ -56,7 +56,7 @@ function toldOf(message: MessageRow, pictures: Pictures): string | ContentPart[]
   ];
 }
 
-function joined(a: ModelMessage["content"], b: ModelMessage["content"]): ModelMessage["content"] {
+export function joined(a: ModelMessage["content"], b: ModelMessage["content"]): ModelMessage["content"] {
   if (typeof a === "string" && typeof b === "string") return `${a}\n\n${b}`;
   const parts = (content: ModelMessage["content"]): ContentPart[] =>
     typeof content === "string" ? [{ type: "text", text: content }] : content;

@@ -12,12 +12,12 @@ export class Journal {
 
   private constructor(
     readonly turn: TurnRow,
-    private readonly store: StepStore,
+    private readonly store: Pick<StepStore, "save">,
     private readonly lease: Lease | undefined,
   ) {}
 
   /** Of a turn that nothing is on record of. */
-  static fresh(store: StepStore, turn: TurnRow, lease?: Lease): Journal {
+  static fresh(store: Pick<StepStore, "save">, turn: TurnRow, lease?: Lease): Journal {
     return new Journal(turn, store, lease);
   }
 

@@ -24,13 +24,16 @@ export type StreamRequest = {
 /**
  * `next`: behind all that was said. `again`: the answer named, or the newest, once more. `instead`: in the
  * place of the message named. `repeated`: `again` if the conversation has just this many messages of the
- * user and the last of them says the same; so clients before AI SDK 5 ask for an answer once more.
+ * user and the last of them says the same; so clients before AI SDK 5 ask for an answer once more. `retold`:
+ * all that the user said, the newest last: where the conversation has that many messages or more, and the
+ * same ones before the newest, this one is `again` or stands instead.
  */
 export type Place =
   | { type: "next" }
   | { type: "again"; message_id: string | null }
   | { type: "instead"; message_id: string }
-  | { type: "repeated"; count: number };
+  | { type: "repeated"; count: number }
+  | { type: "retold"; said: string[] };
 
 const LONGEST_ID = 200;
 /** What may thread messages, in words. */

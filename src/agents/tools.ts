@@ -102,7 +102,12 @@ async function workflowTool(
       const answer = await executions.start(found, {
         input,
         source: "agent",
-        metadata: { agent_id: agent.id, conversation_id, turn_id, tool_call_id: id },
+        metadata: {
+          agent_id: agent.id,
+          ...(conversation_id ? { conversation_id } : {}),
+          turn_id,
+          tool_call_id: id,
+        },
         hop,
         // The same call of the same turn starts one run, whatever breaks off and begins again in between.
         idempotency: {

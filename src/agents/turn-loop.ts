@@ -8,6 +8,7 @@ import {
   type Models,
   type ModelTool,
   type TimeLimits,
+  type ToolChoice,
   type Usage,
 } from "../models/model.ts";
 import { windowOf } from "../models/windows.ts";
@@ -46,9 +47,14 @@ export type Loop = {
   /** Filled as it goes, also where the loop throws: what was said and called, and what that took. */
   parts: AnswerPart[];
   usage: Usage;
-  /** Calls that wait for approval, of sub-agents as well. */
-  asked: Asked[];
+  /** Calls that wait for approval, of sub-agents as well; without it nobody can be asked. */
+  asked?: Asked[] | undefined;
+  /** Tools that whoever reads the answer runs: a step that calls one ends it. */
+  theirs?: TheirTools | undefined;
 };
+
+/** `choice`: what the reader wants called first. */
+export type TheirTools = { tools: ModelTool[]; choice?: ToolChoice };
 
 export type LoopEnd = { kind: "answered"; reason: string; text: string } | { kind: "waiting" };
 
@@ -71,6 +77,7 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
   const tools = await toolsOf(deps, agent, place, (target, message, call) =>
     askAgent(deps, loop, target, message, call),
   );
+  const theirs = (loop.theirs?.tools ?? []).filter(({ name }) => tools.every((tool) => tool.name !== name));
   const steps = journal.stepsOf(place.path);
   const recorded = steps.length;
   const most = agent.settings.recursion_limit;
@@ -79,7 +86,10 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
   for (let seq = 0; seq < most; seq++) {
     signal.throwIfAborted();
     const isNew = seq >= recorded;
-    if (isNew) await ask(deps, loop, { steps, tools, format, corrected, isLast: seq === most - 1 });
+    if (isNew) {
+      const choice = seq === 0 ? loop.theirs?.choice : undefined;
+      await ask(deps, loop, { steps, tools, theirs, choice, format, corrected, isLast: seq === most - 1 });
+    }
     const step = steps[seq]!;
     if (!isNew) {
       loop.parts.push(...step.parts);
@@ -100,11 +110,16 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
       append({ type: "finish_step", reason: step.reason, usage: step.usage });
       return { kind: "answered", reason: step.reason, text: textIn(step.parts) };
     }
+    if (calls.some(({ name }) => theirs.some((tool) => tool.name === name))) {
+      // Own calls beside them are left: the model makes them again once it is told what the others gave.
+      append({ type: "finish_step", reason: "tool-calls", usage: step.usage });
+      return { kind: "answered", reason: "tool-calls", text: textIn(step.parts) };
+    }
     const open = openCalls(step);
     if (isNew) await journal.save(place.path, step);
     else if (open.length > 0) {
       // Who reads only from here on has to know the calls whose results come.
-      append({ type: "start_step", message_id: loop.message_id });
+      append({ type: "start_step", message_id: loop.message_id, continues: true });
       for (const { type, id, name, args } of open) append({ type, id, name, args });
     }
     const isDone = await runCalls(deps, loop, step, tools);
@@ -117,6 +132,8 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
 type Asking = {
   steps: Step[];
   tools: Tool[];
+  theirs: ModelTool[];
+  choice: ToolChoice | undefined;
   format: AnswerFormat | undefined;
   /** What the model was told of an answer that missed the form. */
   corrected: ModelMessage[];
@@ -126,18 +143,20 @@ type Asking = {
 /** One answer of the model. Told part by part; `steps` has it once it is whole. */
 async function ask({ models }: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
   const { agent, append, signal, message_id } = loop;
-  const { steps, format, corrected, isLast } = asking;
+  const { steps, theirs, format, corrected, isLast } = asking;
   const { settings } = agent;
   const { temperature, max_tokens, reasoning_effort, fallback_models, time_limits } = settings.model_config;
   const model = settings.model ?? models.default_model;
-  const tools = asking.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+  const own = asking.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+  const tools = [...own, ...theirs];
+  const tool_choice = isLast ? ("none" as const) : asking.choice;
   const said = [...loop.said, ...steps.flatMap(({ parts }) => answerMessages(parts)), ...corrected];
   const messages = format ? instructed(said, format) : said;
   append({ type: "start_step", message_id });
   const stream = models.stream({
     model,
     messages: trimmed(messages, budgetOf(model, settings.model_config, tools)),
-    ...(tools.length > 0 ? { tools, ...(isLast ? { tool_choice: "none" as const } : {}) } : {}),
+    ...(tools.length > 0 ? { tools, ...(tool_choice ? { tool_choice } : {}) } : {}),
     temperature,
     max_tokens,
     reasoning_effort,
@@ -168,7 +187,7 @@ async function ask({ models }: LoopDeps, loop: Loop, asking: Asking): Promise<vo
         if (format && !loop.parts.slice(from).some(({ type }) => type === "tool_call"))
           tellText(loop, loop.parts.slice(from));
         loop.parts.push(provider_data === undefined ? call : { ...call, provider_data });
-        append(call);
+        append(theirs.some(({ name }) => name === call.name) ? { ...call, is_readers: true } : call);
         break;
       }
       case "finish":
@@ -233,6 +252,7 @@ async function runCall(deps: LoopDeps, loop: Loop, tools: Tool[], call: CallPart
   if (tool.needsApproval) {
     const verdict = loop.journal.verdict(loop.place.path, call.id);
     if (!verdict || verdict.state === "pending") {
+      if (!loop.asked) return NOBODY_TO_ASK;
       loop.asked.push({
         id: verdict?.id ?? newId(),
         path: loop.place.path,
@@ -332,6 +352,10 @@ function limitsOf(given: AgentTarget["settings"]["model_config"]["time_limits"])
   return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
 }
 
+const NOBODY_TO_ASK = failure(
+  "NEEDS_APPROVAL",
+  "This call needs a person's approval, and nobody can be asked in this conversation.",
+);
 const TOO_MANY = failure("TOO_MANY_CALLS", `At most ${MOST_CALLS} tools can be called at once.`);
 
 function addWords(

@@ -22,6 +22,7 @@ import { Journal } from "./journal.ts";
 import { type LiveTurn, LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
 import { recordedLog } from "./recorded-log.ts";
+import type { AgentSettings } from "./schema.ts";
 import type { SentImage } from "./sent-images.ts";
 import type { Agents, AgentTarget } from "./service.ts";
 import type { StepStore } from "./step-store.ts";
@@ -36,6 +37,8 @@ export type Turns = ReturnType<typeof createTurns>;
 export type StreamContext = {
   request_id: string;
   tellContext: boolean;
+  /** What the agent is for this answer alone. */
+  settings?: Partial<AgentSettings>;
   hop: number;
   idempotency?: IdempotencyClaim;
 };
@@ -121,11 +124,12 @@ export function createTurns(deps: Deps) {
   }
 
   async function talk(
-    agent: AgentTarget,
+    known: AgentTarget,
     owner: ConversationRow["owner"],
     { verdicts, ...request }: StreamRequest,
-    { request_id, tellContext, hop, idempotency }: StreamContext,
+    { request_id, tellContext, settings, hop, idempotency }: StreamContext,
   ): Promise<LiveTurn> {
+    const agent = settings ? { ...known, settings: { ...known.settings, ...settings } } : known;
     const { client_id, user_id, message_id: named, ...spoken } = request;
     let message_id = "";
     const opening: Opening = { agent, owner, client_id, user_id, metadata: {} };

@@ -1,4 +1,5 @@
 import type { Server } from "bun";
+import type { ErrorWording } from "./errors.ts";
 import type { Route } from "./routes.ts";
 
 /** Whom a key speaks for; the shape a key's look-up answers. */
@@ -52,6 +53,10 @@ export class RequestContext {
   get ip(): string {
     this.#ip ??= this.address(this.request, this.server);
     return this.#ip;
+  }
+
+  get wording(): ErrorWording | undefined {
+    return this.route?.errors;
   }
 
   get path(): string {

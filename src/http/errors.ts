@@ -34,8 +34,30 @@ export type ErrorBody = {
   };
 };
 
-/** Where an error is answered: `hook` puts `"success":false` first, as incoming webhooks show it. */
-export type ErrorPlace = { request_id: string; hook: boolean };
+/**
+ * Where an error is answered: `hook` puts `"success":false` first, as incoming webhooks show it; a `wording`
+ * has a body of its own.
+ */
+export type ErrorPlace = { request_id: string; hook: boolean; wording?: ErrorWording | undefined };
+
+/** `openai`: as clients of OpenAI's interface read errors. */
+export type ErrorWording = "openai";
+
+const OPENAI_TYPES: Partial<Record<ErrorCode, { type: string; code: string }>> = {
+  unauthorized: { type: "invalid_request_error", code: "invalid_api_key" },
+  forbidden: { type: "invalid_request_error", code: "model_not_found" },
+  not_found: { type: "invalid_request_error", code: "model_not_found" },
+  rate_limited: { type: "requests", code: "rate_limit_exceeded" },
+  internal: { type: "server_error", code: "internal" },
+  unavailable: { type: "server_error", code: "unavailable" },
+};
+
+/** `code` overrides the usual one; `param` is the field at fault. */
+export function openaiError({ code, message, extra }: AppError, own?: string) {
+  const { type = "invalid_request_error", code: usual = null } = OPENAI_TYPES[code] ?? {};
+  const param = extra.faults?.[0]?.field || (usual === "model_not_found" ? "model" : null);
+  return { error: { message, type, param, code: own ?? usual } };
+}
 
 export function errorBody(error: AppError, place: ErrorPlace): ErrorBody {
   const { faults, hint } = error.extra;
@@ -60,7 +82,8 @@ export function errorResponse(thrown: unknown, place: ErrorPlace, log?: Log): Re
   const known = toAppError(thrown);
   if (!known) log?.error("a request failed unexpectedly", { request_id: place.request_id, error: thrown });
   const error = known ?? new AppError("internal", "Internal server error.");
-  return new Response(JSON.stringify(errorBody(error, place)), {
+  const body = place.wording === "openai" ? openaiError(error) : errorBody(error, place);
+  return new Response(JSON.stringify(body), {
     status: statusOf(error.code),
     headers: { ...error.extra.headers, "content-type": "application/json; charset=utf-8" },
   });

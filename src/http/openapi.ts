@@ -1,6 +1,6 @@
 import { toOpenAPISchema } from "@elysiajs/openapi/openapi";
 import { Elysia } from "elysia";
-import { errorCodes, statusOf, wireCode } from "./errors.ts";
+import { type ErrorWording, errorCodes, statusOf, wireCode } from "./errors.ts";
 import { policies } from "./policy.ts";
 import type { Policy } from "./routes.ts";
 
@@ -27,6 +27,7 @@ type Operation = {
   /** Query parameters that a route's own service reads, because they are to be judged after the credentials. */
   "x-query"?: NonNullable<Operation["parameters"]>;
   "x-exempt"?: boolean;
+  "x-errors"?: string;
   "x-secret-path"?: boolean;
 };
 
@@ -82,8 +83,8 @@ function build(app: App, { url, ...info }: Info): OpenApiDocument {
     security: [{ api_key: [] }],
     paths,
     components: {
-      schemas: { Error: ERROR_SCHEMA },
-      responses: errorResponses(),
+      schemas: { Error: ERROR_SCHEMA, OpenAIError: OPENAI_ERROR_SCHEMA },
+      responses: { ...errorResponses("", "Error"), ...errorResponses("openai", "OpenAIError") },
       securitySchemes: SECURITY_SCHEMES,
     },
   };
@@ -94,7 +95,14 @@ const plain = (schema: object): object => JSON.parse(JSON.stringify(schema));
 
 function finish(method: string, path: string, operation: Operation): Operation {
   const policy = operation["x-policy"] ?? "key";
-  const { requestBody, responses, "x-media": media, "x-query": query = [], ...rest } = operation;
+  const {
+    requestBody,
+    responses,
+    "x-media": media,
+    "x-query": query = [],
+    "x-errors": wording = "",
+    ...rest
+  } = operation;
   const parameters = [...(operation.parameters ?? []), ...query];
   delete rest["x-exempt"];
   delete rest["x-secret-path"];
@@ -106,7 +114,10 @@ function finish(method: string, path: string, operation: Operation): Operation {
     operationId: operationId(method, path),
     ...(parameters.length > 0 ? { parameters: parameters.map(withDefault) } : {}),
     ...(withBody ? { requestBody: { required: true, content: bodyContent(schema, media) } } : {}),
-    responses: { ...succeeded(responses), ...refusals(policy, withBody, path.includes("{")) },
+    responses: {
+      ...succeeded(responses),
+      ...refusals(policy, { withBody, named: path.includes("{"), wording }),
+    },
     ...(SECURITY[policy] ? { security: SECURITY[policy] } : {}),
   };
 }
@@ -152,25 +163,28 @@ function succeeded(responses: Operation["responses"]): NonNullable<Operation["re
 const description = (response: object): string =>
   "description" in response && typeof response.description === "string" ? response.description : "Done.";
 
-function refusals(policy: Policy, withBody: boolean, named: boolean): NonNullable<Operation["responses"]> {
+function refusals(
+  policy: Policy,
+  { withBody, named, wording }: { withBody: boolean; named: boolean; wording: string },
+): NonNullable<Operation["responses"]> {
   const statuses = [400, 429, 500, 503];
   if (policy === "key" || policy === "hook") statuses.push(401, 403);
   if (named) statuses.push(404);
   if (withBody) statuses.push(409, 413, 415);
   return Object.fromEntries(
-    statuses.sort().map((status) => [status, { $ref: `#/components/responses/${nameOf(status)}` }]),
+    statuses.sort().map((status) => [status, { $ref: `#/components/responses/${wording}${nameOf(status)}` }]),
   );
 }
 
 const nameOf = (status: number): string => wireCode(errorCodes.find((code) => statusOf(code) === status)!);
 
-const errorResponses = () =>
+const errorResponses = (wording: ErrorWording | "", schema: string) =>
   Object.fromEntries(
     errorCodes.map((code) => [
-      wireCode(code),
+      `${wording}${wireCode(code)}`,
       {
         description: `${statusOf(code)}: ${code.replaceAll("_", " ")}.`,
-        content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+        content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } },
       },
     ]),
   );
@@ -179,6 +193,19 @@ const FAULT_SCHEMA = {
   type: "object",
   required: ["field", "expected", "received"],
   properties: { field: { type: "string" }, expected: { type: "string" }, received: { type: "string" } },
+};
+
+const OR_NULL = { type: ["string", "null"] };
+const OPENAI_ERROR_SCHEMA = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["message", "type", "param", "code"],
+      properties: { message: { type: "string" }, type: { type: "string" }, param: OR_NULL, code: OR_NULL },
+    },
+  },
 };
 
 const ERROR_SCHEMA = {

@@ -3,11 +3,13 @@ import type { Json } from "../lib/json.ts";
 
 /** What a message stream is made of (interface 4.2), as its producer says it. */
 export type StreamPart =
-  | { type: "start_step"; message_id: string }
+  /** `continues`: a step that was begun in an earlier stream. */
+  | { type: "start_step"; message_id: string; continues?: true }
   | { type: "text"; text: string }
   | { type: "reasoning"; text: string }
   | { type: "data"; data: Json[] }
-  | { type: "tool_call"; id: string; name: string; args: Json }
+  /** `is_readers`: whoever reads is to run it. */
+  | { type: "tool_call"; id: string; name: string; args: Json; is_readers?: true }
   | { type: "tool_result"; id: string; result: Json; is_error?: true }
   | { type: "approval_request"; approval_id: string; tool_call_id: string; tool_name: string; args: Json }
   | { type: "finish_step"; reason: string; usage: StreamUsage }

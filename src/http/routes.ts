@@ -1,4 +1,5 @@
 import type { RequestContext } from "./context.ts";
+import type { ErrorWording } from "./errors.ts";
 
 /**
  * Who may call a route. `key`: an API key. `public`: anyone. `anonymous`: anyone, under a stricter limit.
@@ -24,6 +25,8 @@ export type Route = {
   secretPath: boolean;
   /** Answers in the app's place, where the way through the framework costs more than the work. */
   direct?: Direct;
+  /** `x-errors`: whose clients read this route's errors, where they are not our own. */
+  errors?: ErrorWording | undefined;
   /** `x-max-body`: bytes that this route takes where the operator's limit is below. */
   maxBody: number;
 };
@@ -61,6 +64,7 @@ export function routesOf(app: Routable, direct: Record<string, Direct> = {}): Ro
       exempt: detail["x-exempt"] === true,
       secretPath: detail["x-secret-path"] === true,
       direct: direct[`${method} ${path}`],
+      errors: detail["x-errors"] as ErrorWording | undefined,
       maxBody: typeof detail["x-max-body"] === "number" ? detail["x-max-body"] : 0,
     };
   });

@@ -38,7 +38,8 @@ class ChunkWriter {
     const closed = this.#close();
     switch (part.type) {
       case "start_step":
-        return closed + this.#start(part.message_id) + event({ type: "start-step" });
+        // A client that goes on with its message looks for the call in the step that it has it in.
+        return closed + this.#start(part.message_id) + (part.continues ? "" : event({ type: "start-step" }));
       case "data":
         return closed + this.#data(part.data);
       case "tool_call":

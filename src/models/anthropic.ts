@@ -7,6 +7,7 @@ import {
   type ModelPart,
   type ModelRequest,
   type Provider,
+  type ToolChoice,
   wordsIn,
 } from "./model.ts";
 import {
@@ -78,7 +79,7 @@ function wireRequest(request: ModelRequest, model: string) {
             description,
             input_schema: parameters,
           })),
-          ...(tool_choice ? { tool_choice: { type: tool_choice } } : {}),
+          ...(tool_choice ? { tool_choice: wireChoice(tool_choice) } : {}),
         }
       : {}),
     // With thoughts the temperature is not to be chosen; without, it goes to 1 here and to 2 elsewhere.
@@ -88,12 +89,19 @@ function wireRequest(request: ModelRequest, model: string) {
   };
 }
 
+const wireChoice = (choice: ToolChoice) =>
+  typeof choice === "object"
+    ? { type: "tool", name: choice.name }
+    : { type: choice === "required" ? "any" : choice };
+
 /**
  * Thoughts are asked for where a question begins. Between calls of tools the protocol wants the signed
  * thoughts of the step before sent back; without them the rest of the answer goes on without thinking aloud.
  */
-function thinkingOf({ messages, reasoning_effort }: ModelRequest) {
-  if (reasoning_effort === undefined || messages.at(-1)?.role === "tool") return undefined;
+function thinkingOf({ messages, reasoning_effort, tool_choice }: ModelRequest) {
+  // Who has to call something is not let think first.
+  const isForced = tool_choice !== undefined && tool_choice !== "none";
+  if (reasoning_effort === undefined || isForced || messages.at(-1)?.role === "tool") return undefined;
   return { type: "enabled", budget_tokens: THOUGHTS[reasoning_effort] };
 }
 

@@ -19,6 +19,8 @@ export type ModelMessage = {
 /** `parameters`: JSON Schema of an object. */
 export type ModelTool = { name: string; description: string; parameters: JsonObject };
 
+export type ToolChoice = "none" | "required" | { name: string };
+
 /** The form of an answer; a provider that cannot hold a model to it is not told, and the prompt has to do. */
 export type ResponseFormat =
   | { type: "json_object" }
@@ -32,8 +34,8 @@ export type ModelRequest = {
   model: string;
   messages: ModelMessage[];
   tools?: ModelTool[];
-  /** none: there are tools, and now is no time to call one. */
-  tool_choice?: "none";
+  /** none: there are tools, and now is no time to call one; required: of any name, or of the one named. */
+  tool_choice?: ToolChoice;
   temperature?: number;
   max_tokens?: number;
   reasoning_effort?: "minimal" | "low" | "medium" | "high";

@@ -2,7 +2,15 @@ import type { Egress } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, type Json } from "../lib/json.ts";
 import { sha256Hex } from "../lib/secrets.ts";
-import type { ContentPart, ModelMessage, ModelPart, ModelRequest, Provider, ToolCall } from "./model.ts";
+import type {
+  ContentPart,
+  ModelMessage,
+  ModelPart,
+  ModelRequest,
+  Provider,
+  ToolCall,
+  ToolChoice,
+} from "./model.ts";
 import {
   addressFor,
   argumentsOf,
@@ -73,7 +81,7 @@ function wireRequest(request: ModelRequest, model: string, quirks: OpenAiQuirks)
     ...(tools && tools.length > 0
       ? {
           tools: tools.map((tool) => ({ type: "function", function: tool })),
-          ...(tool_choice ? { tool_choice } : {}),
+          ...(tool_choice ? { tool_choice: wireChoice(tool_choice) } : {}),
         }
       : {}),
     ...(temperature === undefined ? {} : { temperature }),
@@ -86,6 +94,9 @@ function wireRequest(request: ModelRequest, model: string, quirks: OpenAiQuirks)
     ...(quirks.noStreamOptions ? {} : { stream_options: { include_usage: true } }),
   };
 }
+
+const wireChoice = (choice: ToolChoice) =>
+  typeof choice === "string" ? choice : { type: "function", function: choice };
 
 function wireFormat(format: NonNullable<ModelRequest["response_format"]>, { json }: OpenAiQuirks) {
   if (format.type === "json_object" || json === "object") return { type: "json_object" };

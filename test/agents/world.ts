@@ -11,6 +11,9 @@ import type { CreateAgent } from "../../src/agents/schema.ts";
 import { createAgents } from "../../src/agents/service.ts";
 import { streamRoutes } from "../../src/agents/stream-routes.ts";
 import { createTurns } from "../../src/agents/turns.ts";
+import { createDirect } from "../../src/door/direct.ts";
+import { doorRoutes } from "../../src/door/routes.ts";
+import { createDoor } from "../../src/door/service.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEvents } from "../../src/events/service.ts";
 import { createExecutions } from "../../src/executions/service.ts";
@@ -118,6 +121,9 @@ export function world(
   runner.register(turns.job);
   const conversations = createConversations({ store, records, agents, turns, events, runner, clock });
 
+  const direct = createDirect({ agents, workflows, executions, models, clock, report });
+  const door = createDoor({ agents, turns, attachments, models, direct, clock });
+
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
   const authenticate = async (token: string) => ({ mine: CALLER, other: OTHER })[token];
   const app = new Elysia({ normalize: false })
@@ -127,7 +133,8 @@ export function world(
     .use(conversationRoutes({ conversations }))
     .use(attachmentRoutes({ attachments }))
     .use(approvalRoutes({ turns }))
-    .use(streamRoutes({ turns, conversations }));
+    .use(streamRoutes({ turns, conversations }))
+    .use(doorRoutes({ door }));
   const maxBodyBytes = 1024 * 1024;
   const metrics = createMetrics();
   const gate = createGate({ app, authenticate, log, metrics, maxBodyBytes, state: () => "ready" });
@@ -149,8 +156,9 @@ export function world(
       },
       body: sent,
     });
-    return gate(request, undefined);
+    return send(request);
   }
+  const send = (request: Request) => gate(request, undefined);
   async function call(...args: Parameters<typeof ask>) {
     const response = await ask(...args);
     const text = await response.text();
@@ -208,8 +216,10 @@ export function world(
     agents,
     conversations,
     turns,
+    door,
     store,
     ask,
+    send,
     call,
     anAgent,
     enqueue,

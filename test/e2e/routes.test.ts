@@ -4,7 +4,12 @@ import { world } from "./setup.ts";
 
 const { errand } = await world();
 
-type Operation = { "x-policy"?: string; operationId: string; responses: Record<string, unknown> };
+type Operation = {
+  "x-policy"?: string;
+  operationId: string;
+  tags: string[];
+  responses: Record<string, unknown>;
+};
 type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
 
 const document = (await errand.api<Document>("GET", "/api/openapi.json")).body;
@@ -25,6 +30,8 @@ describe("the interface's own description", () => {
     "/api/agents/{id}/stream",
     "/api/agents/anonymous/{id}",
     "/api/me",
+    "/api/models",
+    "/api/chat/completions",
     "/api/workflows",
     "/api/executions/{id}",
     "/webhooks/agents/{id}",
@@ -61,7 +68,8 @@ describe("every address", () => {
       if (operation["x-policy"] !== "key") continue;
       const response = await ask(method, path);
       expect([method, path, response.status]).toEqual([method, path, 401]);
-      expect(await response.json()).toMatchObject({ error: { code: "UNAUTHORIZED" } });
+      const code = operation.tags.includes("openai") ? "invalid_api_key" : "UNAUTHORIZED";
+      expect(await response.json()).toMatchObject({ error: { code } });
     }
   });
 

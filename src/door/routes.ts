@@ -1,0 +1,90 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import { hopOf } from "../hooks/idempotency.ts";
+import { contextOf } from "../http/context.ts";
+import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
+import { policies } from "../http/policy.ts";
+import { json } from "../lib/schema.ts";
+import { chatChunks, chatCompletion } from "./chat-answer.ts";
+import { readChat } from "./chat-request.ts";
+import type { Running } from "./direct.ts";
+import { begun, type Heard, whole } from "./heard.ts";
+import type { Door } from "./service.ts";
+
+const tags = ["openai"];
+/** Ten pictures of five megabytes, in base64. */
+const LARGEST_BODY = 72 * 1024 * 1024;
+const detail = (summary: string): object => ({
+  summary,
+  tags,
+  "x-errors": "openai",
+  "x-max-body": LARGEST_BODY,
+});
+
+// Open: what counts is read by `readChat`, and clients send much that is theirs alone.
+const ChatBody = json(
+  Type.Object({
+    model: Type.String({ description: "The agent's id." }),
+    messages: Type.Unknown({ description: "The context, as chat completions have it." }),
+    stream: Type.Optional(Type.Unknown({ description: "true: server-sent events." })),
+  }),
+);
+
+const Model = Type.Object({
+  id: Type.String(),
+  object: Type.String(),
+  created: Type.Integer(),
+  owned_by: Type.String(),
+  name: Type.String(),
+  metadata: Type.Object({ name: Type.String(), description: Type.String() }),
+});
+const ModelAnswer = json(Model);
+const ModelList = json(Type.Object({ object: Type.String(), data: Type.Array(Model) }));
+
+/** For clients of OpenAI's interface, with this prefix as their base address. Errors have OpenAI's body. */
+export const doorRoutes = ({ door }: { door: Door }) =>
+  new Elysia({ name: "door.routes" })
+    .use(policies)
+    .get("/models", ({ caller }) => door.models(caller), {
+      policy: "key",
+      response: ModelList,
+      detail: detail("The project's agents, each as a model"),
+    })
+    .get("/models/:id", ({ caller, params }) => door.model(caller, params.id), {
+      policy: "key",
+      response: ModelAnswer,
+      detail: detail("One agent as a model"),
+    })
+    .post(
+      "/chat/completions",
+      async ({ caller, body, request }) => {
+        const asked = readChat(body, request.headers);
+        const running = await door.begin(caller, asked, contextFor(request));
+        const about = { ...running, model: asked.model };
+        return answered(request, running, {
+          protocol: asked.stream ? chatChunks(about, asked.include_usage) : undefined,
+          body: (heard) => chatCompletion(about, heard),
+        });
+      },
+      { policy: "key", body: ChatBody, detail: detail("Ask an agent, as a chat completion") },
+    );
+
+const contextFor = (request: Request) => ({
+  request_id: contextOf(request).request_id,
+  hop: hopOf(request.headers),
+});
+
+/** Whole or as a stream; who goes away ends the answer, as clients of this interface mean it. */
+async function answered(
+  request: Request,
+  { log, conversation_id, leave }: Running,
+  { protocol, body }: { protocol: StreamProtocol | undefined; body(heard: Heard): unknown },
+): Promise<Response> {
+  contextOf(request).keepOpen();
+  if (request.signal.aborted) leave();
+  request.signal.addEventListener("abort", leave, { once: true });
+  const headers = conversation_id ? { "x-conversation-id": conversation_id } : undefined;
+  if (!protocol) return Response.json(body(await whole(log)), { headers });
+  await begun(log);
+  return streamResponse(log, protocol, headers);
+}
