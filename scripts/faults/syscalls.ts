@@ -203,6 +203,7 @@ export async function faultCalls(options: {
   }
 }
 
+const DEATH_MS = 1_000;
 const ENV = { ERRAND_ALLOW_TARGETS: "127.0.0.1" };
 
 type Fault = { name: string; inject(at: number): string };
@@ -254,6 +255,7 @@ async function onePoint({
   const say = (answer: Acknowledged) => acknowledged.push(answer);
   let errand: Errand | undefined;
   let died = false;
+  let cutOff = false;
   try {
     errand = await startErrand({ data, port, key, env: ENV, under });
     const end = errand.ended.then(() => {
@@ -264,9 +266,11 @@ async function onePoint({
     // Refused for lack of a disk, or cut off by the kill: both are what the fault is for.
     if (error instanceof Refused && error.status !== 503)
       report.odd.push(`${fault.name} ${at}: ${error.message}`);
+    cutOff = !(error instanceof Refused);
     if (!errand) died = true;
   }
-  await Bun.sleep(0); // a death that only just happened is known then
+  // A death is known a little later than its client knows of it.
+  if (errand) await Promise.race([errand.ended, Bun.sleep(cutOff ? DEATH_MS : 0)]);
   const killed = died;
   await errand?.kill();
   const met = fault.name === "killed" ? killed : (await Bun.file(log).text()).includes("(INJECTED)");
