@@ -1,6 +1,7 @@
 import { iso } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Filters, includeFields } from "../webhooks/filters.ts";
+import { bytesOf } from "./store.ts";
 
 /**
  * The body of a delivery (interface 6.2), written once: these bytes are stored, signed and sent on every
@@ -10,10 +11,15 @@ export function envelope(
   event: { kind: string; at: number; data: JsonObject; text?: string },
   subscription: { id: string; filters: Filters | null },
 ): string {
-  const { filters, id } = subscription;
+  const { filters } = subscription;
   const data = filters
     ? JSON.stringify(includeFields(event.data, filters.include_fields))
     : (event.text ?? JSON.stringify(event.data));
+  return bytesOf({ head: envelopeHead(event, subscription), body: "" }, data);
+}
+
+/** All that stands before the data: see `bytesOf`. */
+export function envelopeHead(event: { kind: string; at: number }, { id }: { id: string }): string {
   const head = JSON.stringify({ event: event.kind, timestamp: iso(event.at), webhook_id: id });
-  return `${head.slice(0, -1)},"data":${data}}`;
+  return `${head.slice(0, -1)},"data":`;
 }

@@ -4,9 +4,18 @@ import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { evaluate } from "../webhooks/conditions.ts";
 import { attemptsMax } from "../webhooks/retry-schedule.ts";
-import { envelope } from "./envelope.ts";
+import { envelope, envelopeHead } from "./envelope.ts";
 import { type EventKind, MOST_HOPS, matches } from "./schema.ts";
-import type { DeliveryRow, EventRow, EventStore, Outbox, Subscriber, WaitingDelivery } from "./store.ts";
+import {
+  bytesOf,
+  type DeliveryRow,
+  type EventRow,
+  type EventStore,
+  type Outbox,
+  type PlannedDelivery,
+  type Subscriber,
+  type WaitingDelivery,
+} from "./store.ts";
 
 export type Scope = { workspace_id: string; project_id: string };
 
@@ -84,10 +93,7 @@ export function createEvents({
         reason: refusal?.reason ?? null,
         hop,
         // What is not sent now keeps no bytes: they are written from the event when it is.
-        body:
-          refusal || subscriber.waits
-            ? ""
-            : envelope({ kind: event.kind, at: event.at, data, text }, subscriber),
+        body: "",
         attempts: 0,
         attempts_max: attemptsMax(subscriber.retry_policy),
         response_code: null,
@@ -100,7 +106,7 @@ export function createEvents({
         waiting.push({ delivery, job: wait(planned, tenant, subscriber) });
         continue;
       }
-      deliveries.push(delivery);
+      deliveries.push(refusal ? delivery : withBytes(delivery, { event, data, text }, subscriber));
       if (!refusal) {
         const job = { tenant, key: subscriber.id, ref: delivery.id };
         const placement = runner.place(DELIVERY_JOB, job, delivery);
@@ -111,6 +117,22 @@ export function createEvents({
     planned.outbox.push(
       waiting.length > 0 ? { event: row, deliveries, jobs, waiting } : { event: row, deliveries, jobs },
     );
+  }
+
+  /** Writes the body for whoever sends it; what is stored gets it without the data it has already. */
+  function withBytes(
+    delivery: DeliveryRow,
+    { event, data, text }: { event: NewEvent; data: JsonObject; text: string },
+    subscriber: Subscriber,
+  ): PlannedDelivery {
+    if (subscriber.filters) {
+      delivery.body = envelope({ kind: event.kind, at: event.at, data, text }, subscriber);
+      return delivery;
+    }
+    const head = envelopeHead(event, subscriber);
+    const planned = { ...delivery, head };
+    delivery.body = bytesOf(planned, text);
+    return planned;
   }
 
   /** A job for the commit to use or not; if it does, it may be due at once, so the runner is to look. */

@@ -56,12 +56,21 @@ export type DeliveryRow = {
 export type WaitingDelivery = { delivery: DeliveryRow; job: JobRow };
 
 /**
+ * `head`: the bytes are this, the event's data and a closing brace, and are not handed on a second time; `body`
+ * is empty then.
+ */
+export type PlannedDelivery = DeliveryRow & { head?: string };
+
+export const bytesOf = ({ head, body }: Pick<PlannedDelivery, "head" | "body">, data: string): string =>
+  head === undefined ? body : `${head}${data}}`;
+
+/**
  * An event with one answer for every subscription that lists its kind, and the jobs of those to be sent.
  * A store operation inserts it whole, in the commit of the state change that it tells of (the outbox).
  */
 export type Outbox = {
   event: EventRow;
-  deliveries: DeliveryRow[];
+  deliveries: PlannedDelivery[];
   jobs: JobRow[];
   waiting?: WaitingDelivery[];
 };

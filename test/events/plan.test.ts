@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { EVENT_KINDS, EVENT_PATTERNS, matches } from "../../src/events/schema.ts";
+import { bytesOf } from "../../src/events/store.ts";
 import { insertOutbox } from "../../src/storage/sqlite/events.ts";
 import { setup } from "../webhooks/setup.ts";
 
@@ -91,7 +92,9 @@ describe("planning an event", () => {
     await subscribe({ url, filters: { include_fields: ["status"] }, conditions: { score: 3 } });
     await subscribe({ url });
     const { outbox } = await events.plan(caller, [anEvent()], 0);
-    const data = outbox[0]!.deliveries.map(({ body }) => JSON.parse(body).data);
+    const data = outbox[0]!.deliveries.map(
+      (planned) => JSON.parse(bytesOf(planned, outbox[0]!.event.data)).data,
+    );
     expect(data).toEqual([{ status: "success" }, { status: "success", score: 3 }]);
     expect(JSON.parse(outbox[0]!.event.data)).toEqual({ status: "success", score: 3 });
   });
@@ -102,7 +105,7 @@ describe("planning an event", () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (data) => {
         const { outbox, placements } = await events.plan(caller, [anEvent({ data })], 0);
-        const body = JSON.parse(outbox[0]!.deliveries[0]!.body);
+        const body = JSON.parse(bytesOf(outbox[0]!.deliveries[0]!, outbox[0]!.event.data));
         expect(Object.keys(body)).toEqual(["event", "timestamp", "webhook_id", "data"]);
         expect([body.webhook_id, JSON.stringify(body.data)]).toEqual([id, JSON.stringify(data)]);
         runner.dropped(placements);

@@ -10,6 +10,19 @@ const operations = {
     db.run("INSERT INTO t VALUES (?)", id);
     db.run("INSERT INTO t VALUES (?)", id);
   },
+  count: (db: Connection, id: number) => {
+    const sum = db.tally(
+      "t",
+      () => ({ ids: 0, times: 0 }),
+      ({ ids, times }) => db.run("INSERT INTO t VALUES (?)", ids * 100 + times),
+    );
+    sum.ids += id;
+    sum.times++;
+  },
+  told: (db: Connection) => {
+    db.tell("t");
+    return db.get<{ id: number }>("SELECT max(id) AS id FROM t")?.id;
+  },
   refuse: (db: Connection, id: number) => {
     db.run("INSERT INTO t VALUES (?)", id);
     throw new AppError("conflict", "no");
@@ -65,5 +78,21 @@ describe("a batch", () => {
     expect(level()).toEqual({ synchronous: 1 });
     run({ ...call("add", 2), durable: false }, call("add", 3));
     expect(level()).toEqual({ synchronous: 2 });
+  });
+
+  test("writes a sum once before its commit, and at once for who asks", () => {
+    const { run, call, ids } = setup();
+    run(call("count", 1), call("count", 2), call("count", 4));
+    expect(ids()).toEqual([703]);
+    const outcomes = run(call("count", 8), call("told", 0), call("count", 1));
+    expect(outcomes[1]).toEqual({ ok: true, value: 801 });
+    expect(ids()).toEqual([101, 703, 801]);
+  });
+
+  test("that is rolled back counts nothing twice", () => {
+    const { run, call, ids } = setup();
+    const outcomes = run(call("count", 1), call("refuse", 7), call("count", 2));
+    expect(outcomes.map((outcome) => outcome.ok)).toEqual([true, false, true]);
+    expect(ids()).toEqual([101, 201]);
   });
 });

@@ -140,6 +140,7 @@ export async function setup(
   async function emit(more: Parameters<typeof anEvent>[0] = {}, hop = 0) {
     const planned = await events.plan(caller, [anEvent(more)], hop);
     insertOutbox(storage.reader, planned.outbox);
+    storage.reader.tellAll(); // as the end of a batch does
     runner.committed(planned.placements);
     const { deliveries = [], waiting = [] } = planned.outbox[0] ?? {};
     return [...deliveries, ...waiting.map(({ delivery }) => delivery)];

@@ -42,9 +42,11 @@ function inTransaction<T>(db: Connection, calls: Call[], work: () => T): T {
   db.run("BEGIN IMMEDIATE");
   try {
     const result = work();
+    db.tellAll();
     db.run("COMMIT");
     return result;
   } catch (error) {
+    db.forgetSums();
     // SQLITE_FULL and I/O errors have rolled back by themselves already.
     if (db.raw.inTransaction) db.run("ROLLBACK");
     throw error;

@@ -11,6 +11,7 @@ export type Bind = SQLQueryBindings;
 export class Connection {
   readonly orm: BunSQLiteDatabase;
   readonly #statements = new Map<string, Statement>();
+  readonly #sums = new Map<string, { value: unknown; write(): void }>();
 
   constructor(readonly raw: Database) {
     this.orm = drizzle(raw);
@@ -27,6 +28,40 @@ export class Connection {
 
   all<T = Row>(sql: string, ...values: Bind[]): T[] {
     return this.prepared(sql).all(...values) as T[];
+  }
+
+  /**
+   * A sum that operations of one transaction add to, written once before its commit: a hundred ends of runs of
+   * one workflow are one update of its counters. Whoever reads or sets what a sum will change calls `tell` first.
+   */
+  tally<T>(key: string, zero: () => T, write: (sum: T) => void): T {
+    let sum = this.#sums.get(key) as { value: T; write(): void } | undefined;
+    if (!sum) {
+      const value = zero();
+      sum = { value, write: () => write(value) };
+      this.#sums.set(key, sum);
+    }
+    return sum.value;
+  }
+
+  /** Writes one sum now. */
+  tell(key: string): void {
+    const sum = this.#sums.get(key);
+    this.#sums.delete(key);
+    sum?.write();
+  }
+
+  /** Writes all sums; the last thing before a commit. */
+  tellAll(): void {
+    if (this.#sums.size === 0) return;
+    const sums = [...this.#sums.values()];
+    this.#sums.clear();
+    for (const sum of sums) sum.write();
+  }
+
+  /** What was rolled back does not count. */
+  forgetSums(): void {
+    this.#sums.clear();
   }
 
   /**

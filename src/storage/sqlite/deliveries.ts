@@ -40,17 +40,7 @@ function record(db: Connection, result: AttemptResult): boolean {
     result.ended_at,
     attempt.delivery_id,
   );
-  db.run(
-    `UPDATE subscriptions SET total_deliveries = total_deliveries + ?1,
-       successful_deliveries = successful_deliveries + ?2, failed_deliveries = failed_deliveries + ?3,
-       last_delivery_at = ?4, failing_since = CASE WHEN ?2 THEN NULL ELSE coalesce(failing_since, ?4) END
-     WHERE id = ?5`,
-    attempt.number === 1 ? 1 : 0,
-    state === "success" ? 1 : 0,
-    state === "failed" ? 1 : 0,
-    attempt.started_at,
-    result.subscription_id,
-  );
+  countResult(db, result);
   countAttempt(db, result);
   const pausedBy = pause(db, result);
   raiseAlert(db, { ...result, pause: pausedBy }, pausedBy !== null);
@@ -58,6 +48,29 @@ function record(db: Connection, result: AttemptResult): boolean {
     takeTurn(db, result.subscription_id, attempt.delivery_id, result.next);
   }
   return true;
+}
+
+const COUNT = `UPDATE subscriptions SET total_deliveries = total_deliveries + ?1,
+    successful_deliveries = successful_deliveries + ?2, failed_deliveries = failed_deliveries + ?3,
+    last_delivery_at = ?4, failing_since = CASE WHEN ?2 THEN NULL ELSE coalesce(failing_since, ?4) END
+  WHERE id = ?5`;
+
+function countResult(db: Connection, { attempt, state, subscription_id: id }: AttemptResult): void {
+  const first = attempt.number === 1 ? 1 : 0;
+  const key = `subscription ${id}`;
+  if (state !== "success") {
+    db.tell(key); // since when it fails is asked of this result alone
+    db.run(COUNT, first, 0, state === "failed" ? 1 : 0, attempt.started_at, id);
+    return;
+  }
+  const sum = db.tally(
+    key,
+    () => ({ first: 0, good: 0, at: 0 }),
+    ({ first, good, at }) => db.run(COUNT, first, good, 0, at, id),
+  );
+  sum.first += first;
+  sum.good++;
+  sum.at = attempt.started_at;
 }
 
 /** Why this result pauses the subscription, if it does and nothing did before. */

@@ -3,16 +3,25 @@ import { hourOf, speedOf } from "../../lib/histogram.ts";
 import type { AttemptResult } from "../../webhooks/store.ts";
 import type { Connection } from "./connection.ts";
 
-const count = (db: Connection, id: string, at: number, kind: string, outcome: string, speed: number) =>
-  db.run(
-    `INSERT INTO delivery_figures (subscription_id, hour, kind, outcome, speed, count) VALUES (?, ?, ?, ?, ?, 1)
-     ON CONFLICT DO UPDATE SET count = count + 1`,
-    id,
-    hourOf(at),
-    kind,
-    outcome,
-    speed,
+function count(db: Connection, id: string, at: number, kind: string, outcome: string, speed: number): void {
+  const hour = hourOf(at);
+  const sum = db.tally(
+    `figures ${id} ${hour} ${kind} ${outcome} ${speed}`,
+    () => ({ count: 0 }),
+    (sum) =>
+      db.run(
+        `INSERT INTO delivery_figures (subscription_id, hour, kind, outcome, speed, count) VALUES (?, ?, ?, ?, ?, ?)
+         ON CONFLICT DO UPDATE SET count = count + excluded.count`,
+        id,
+        hour,
+        kind,
+        outcome,
+        speed,
+        sum.count,
+      ),
   );
+  sum.count++;
+}
 
 export function countAttempt(db: Connection, { subscription_id, kind, state, attempt }: AttemptResult): void {
   const ms = attempt.response_code === null ? null : attempt.response_time_ms;

@@ -1,4 +1,10 @@
-import type { DeliveryRow, EventStore, Outbox, Subscriber } from "../../events/store.ts";
+import {
+  bytesOf,
+  type DeliveryRow,
+  type EventStore,
+  type Outbox,
+  type Subscriber,
+} from "../../events/store.ts";
 import type { Connection } from "./connection.ts";
 import { countFiltered } from "./delivery-figures.ts";
 import { insertJob } from "./jobs.ts";
@@ -17,13 +23,13 @@ export function insertOutbox(db: Connection, outbox: Outbox[]): void {
       event.data,
       event.created_at,
     );
-    for (const delivery of deliveries) insertDelivery(db, delivery);
+    for (const delivery of deliveries) insertDelivery(db, delivery, bytesOf(delivery, event.data));
     for (const job of jobs) insertJob(db, job);
     if (waiting) for (const each of waiting) insertWaiting(db, each);
   }
 }
 
-export function insertDelivery(db: Connection, delivery: DeliveryRow): void {
+export function insertDelivery(db: Connection, delivery: DeliveryRow, body = delivery.body): void {
   db.run(
     `INSERT INTO deliveries (id, event_id, subscription_id, kind, state, reason, hop, body, attempts,
        attempts_max, response_code, response_time_ms, next_attempt_at, created_at, ended_at)
@@ -35,7 +41,7 @@ export function insertDelivery(db: Connection, delivery: DeliveryRow): void {
     delivery.state,
     delivery.reason,
     delivery.hop,
-    delivery.body,
+    body,
     delivery.attempts,
     delivery.attempts_max,
     delivery.response_code,

@@ -208,13 +208,21 @@ function suspend(
   return due;
 }
 
-const countRun = (db: Connection, workflow_id: string, { started_at, ended_at }: ExecutionEnd): void => {
-  db.run(
-    "UPDATE workflows SET num_runs = num_runs + 1, run_ms_total = run_ms_total + ? WHERE id = ?",
-    Math.max(0, ended_at - started_at),
-    workflow_id,
+function countRun(db: Connection, id: string, { started_at, ended_at }: ExecutionEnd): void {
+  const sum = db.tally(
+    `runs of ${id}`,
+    () => ({ runs: 0, ms: 0 }),
+    ({ runs, ms }) =>
+      db.run(
+        "UPDATE workflows SET num_runs = num_runs + ?, run_ms_total = run_ms_total + ? WHERE id = ?",
+        runs,
+        ms,
+        id,
+      ),
   );
-};
+  sum.runs++;
+  sum.ms += Math.max(0, ended_at - started_at);
+}
 
 type Finishing = ExecutionEnd & {
   id: string;
