@@ -43,7 +43,7 @@ import { createMail } from "./mail/mail.ts";
 import { createModels } from "./models/index.ts";
 import { forgetHistory } from "./retention/jobs.ts";
 import { createRetention } from "./retention/service.ts";
-import { createServer } from "./server.ts";
+import { createServer, prefixOf } from "./server.ts";
 import type { FolderLock } from "./storage/folder.ts";
 import { sqliteAgents } from "./storage/sqlite/agents.ts";
 import { sqliteAlerts } from "./storage/sqlite/alerts.ts";
@@ -68,10 +68,15 @@ import { sqliteProbe } from "./storage/sqlite/probe.ts";
 import { sqliteRetention } from "./storage/sqlite/retention.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
 import { sqliteSubscriptions } from "./storage/sqlite/subscriptions.ts";
+import { sqliteTriggers } from "./storage/sqlite/triggers.ts";
 import { sqliteTurnSteps } from "./storage/sqlite/turn-steps.ts";
 import { sqliteVault } from "./storage/sqlite/vault.ts";
 import { sqliteWorkflows } from "./storage/sqlite/workflows.ts";
 import { sqliteWorkspaces } from "./storage/sqlite/workspaces.ts";
+import { createAuthConfigs } from "./triggers/auth-config.ts";
+import { createTriggerCalls } from "./triggers/calls.ts";
+import { createRecords } from "./triggers/records.ts";
+import { createTriggers } from "./triggers/service.ts";
 import { VERSION } from "./version.ts";
 import { forgetAlerts, forgetFigures } from "./webhooks/chores.ts";
 import { createDeliveries } from "./webhooks/deliveries.ts";
@@ -214,12 +219,13 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     clock,
     baseUrl: () => config.public_url,
   });
+  const admission = createAdmission({
+    store: hookStore,
+    clock,
+    limiter: limiterOf("hook", config.hook_rate_limit, real),
+  });
   const incoming = {
-    admission: createAdmission({
-      store: hookStore,
-      clock,
-      limiter: limiterOf("hook", config.hook_rate_limit, real),
-    }),
+    admission,
     results: createResults({ turns, executions, waiters }),
     agents,
     workflows,
@@ -231,6 +237,25 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   };
   const hooks = createHooks(incoming);
   const forms = createForms(incoming);
+  const triggerStore = sqliteTriggers(storage);
+  const configs = createAuthConfigs({ vault, clock });
+  const triggers = createTriggers({
+    store: triggerStore,
+    agents,
+    configs,
+    clock,
+    baseUrl: () => `${config.public_url}${prefixOf(config)}`,
+  });
+  const triggerCalls = createTriggerCalls({
+    store: triggerStore,
+    triggers,
+    configs,
+    records: createRecords({ store: triggerStore, clock }),
+    agents,
+    turns,
+    admission,
+    clock,
+  });
   const probe = sqliteProbe(storage);
   const retention = createRetention({ store: sqliteRetention(storage), clock: real });
   const chores: Chore[] = [
@@ -271,6 +296,8 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     hookTokens,
     hooks,
     forms,
+    triggers,
+    triggerCalls,
     probe,
     retention,
     chores,

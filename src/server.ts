@@ -18,6 +18,7 @@ import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
 import { operationsRoutes } from "./http/operations-routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
 import type { Log } from "./lib/log.ts";
+import { triggerRoutes } from "./triggers/routes.ts";
 import { VERSION } from "./version.ts";
 import { egressIpRoutes, webhookRoutes } from "./webhooks/routes.ts";
 import { workflowRoutes } from "./workflows/routes.ts";
@@ -45,6 +46,7 @@ export function createServer(
     .use(executionRoutes(services))
     .use(connectionRoutes(services))
     .use(hookTokenRoutes(services))
+    .use(triggerRoutes(services))
     .use(egressIpRoutes(config))
     .use(openapiRoutes({ openapi }));
   const operations = {

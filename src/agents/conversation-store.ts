@@ -3,6 +3,7 @@ import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { Usage } from "../models/model.ts";
+import type { TriggerEventRow } from "../triggers/store.ts";
 import type { Resolution } from "./conversation-schema.ts";
 
 export type ConversationRow = {
@@ -121,6 +122,8 @@ export type ConversationStore = {
     branch?: Branch;
     outbox: Outbox[];
     job?: JobRow;
+    /** What called the agent's trigger. */
+    trigger_event?: TriggerEventRow;
     idempotency?: IdempotencyClaim & { status: number; response: string };
   }): Promise<ClaimOutcome | { outcome: "raced" }>;
   /** A queued turn starts. */

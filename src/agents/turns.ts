@@ -261,8 +261,14 @@ export function createTurns(deps: Deps) {
           const ours = { tenant: agent.workspace_id, key: conversation.id, ref: turn.id };
           const placement = runner.place(TURN_JOB, ours);
           const claim = claimOn(idempotency, made);
+          const trigger_event = request.record?.({
+            turn_id: turn.id,
+            conversation_id: conversation.id,
+            response: made,
+          });
+          const all = { ...beginning, job: placement.row, idempotency: claim, trigger_event };
           return withPlacements(runner, [placement], async () => {
-            const outcome = await store.begin({ ...beginning, job: placement.row, idempotency: claim });
+            const outcome = await store.begin(all);
             answered = answerOf(outcome, made);
             return outcome.outcome === "new";
           });

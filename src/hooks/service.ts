@@ -2,6 +2,7 @@ import type { StartAnswer, StartRequest } from "../executions/service.ts";
 import type { Clock } from "../lib/clock.ts";
 import { notFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { TriggerEventRow } from "../triggers/store.ts";
 import type { Admission } from "./admission.ts";
 import { agentBody, type Sent, workflowBody } from "./bodies.ts";
 import type { InputSchema } from "./form-input.ts";
@@ -20,12 +21,16 @@ export type EnqueueRequest = {
   context: JsonObject;
   source: "webhook";
   answer: StartRequest["answer"];
+  /** What is put on record of it in the same commit, where a trigger was called. */
+  record?(begun: Begun): TriggerEventRow;
 } & StartContext;
+
+type Begun = { turn_id: string; conversation_id: string; response: { status: number; body: JsonObject } };
 
 export type Hooks = ReturnType<typeof createHooks>;
 
 // Senders' own names for "this is the same request again" (design 3).
-const KEY_NAMES = ["idempotency-key", "webhook-id", "x-github-delivery", "x-shopify-webhook-id"];
+export const KEY_NAMES = ["idempotency-key", "webhook-id", "x-github-delivery", "x-shopify-webhook-id"];
 
 /**
  * Incoming webhooks (interface 4.4, 5.2): authenticate, check, commit, and only then answer 202. A repeated

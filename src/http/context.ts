@@ -59,6 +59,11 @@ export class RequestContext {
     return this.route?.errors;
   }
 
+  /** As the client sent it: a handler sees GET where it is HEAD. */
+  get method(): string {
+    return this.request.method;
+  }
+
   get path(): string {
     return pathOf(this.request.url);
   }

@@ -5,6 +5,7 @@ import { contains } from "./contains.ts";
 import { deleteHookTokens } from "./hooks.ts";
 import type { Storage } from "./storage.ts";
 import { agents } from "./tables.ts";
+import { deleteTriggersOf } from "./triggers.ts";
 
 const values = (agent: AgentRow) => agent as unknown as typeof agents.$inferInsert;
 const row = (found: typeof agents.$inferSelect) => found as unknown as AgentRow;
@@ -42,6 +43,7 @@ function update(db: Connection, agent: AgentRow): AgentRow | undefined {
 
 function remove(db: Connection, id: string): boolean {
   deleteHookTokens(db, "agents", id);
+  deleteTriggersOf(db, id);
   db.run("DELETE FROM agent_versions WHERE agent_id = ?", id);
   return db.orm.delete(agents).where(eq(agents.id, id)).returning({ id: agents.id }).get() !== undefined;
 }

@@ -56,7 +56,7 @@ function complete(
 
 function remove(db: Connection, id: string): boolean {
   db.run("DELETE FROM turn_steps WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = ?)", id);
-  for (const table of ["messages", "approvals", "turns", "attachments"]) {
+  for (const table of ["messages", "approvals", "turns", "attachments", "trigger_events"]) {
     db.run(`DELETE FROM ${table} WHERE conversation_id = ?`, id);
   }
   return db.run("DELETE FROM conversations WHERE id = ?", id) === 1;

@@ -12,12 +12,23 @@ import { insertOutbox } from "./events.ts";
 import { claimIdempotency } from "./idempotency.ts";
 import { finishJob, insertJob, runsJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
+import { insertTriggerEvent } from "./triggers.ts";
 
 type Beginning = Parameters<ConversationStore["begin"]>[0];
 type Ending = Parameters<ConversationStore["finish"]>[0];
 
 function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: "raced" } {
-  const { conversation: c, isNew, message, turn, branch, outbox, job, idempotency } = beginning;
+  const {
+    conversation: c,
+    isNew,
+    message,
+    turn,
+    branch,
+    outbox,
+    job,
+    idempotency,
+    trigger_event,
+  } = beginning;
   if (isNew && findByClientId(db, c.agent_id, c.owner, c.client_id)) return { outcome: "raced" };
   if (idempotency) {
     const claimed = claimIdempotency(db, idempotency);
@@ -72,6 +83,7 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
   );
   if (message) insertMessage(db, message);
   if (branch) activate(db, c.id, turn.id);
+  if (trigger_event) insertTriggerEvent(db, trigger_event);
   if (job) insertJob(db, job);
   insertOutbox(db, outbox);
   return { outcome: "new" };

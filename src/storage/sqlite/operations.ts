@@ -13,6 +13,7 @@ import { keyWrites } from "./keys.ts";
 import { probeWrites } from "./probe.ts";
 import { retentionWrites } from "./retention.ts";
 import { subscriptionWrites } from "./subscriptions.ts";
+import { triggerWrites } from "./triggers.ts";
 import { turnStepWrites } from "./turn-steps.ts";
 import { vaultWrites } from "./vault.ts";
 import { workflowWrites } from "./workflows.ts";
@@ -35,6 +36,7 @@ export const operations = {
   ...probeWrites,
   ...retentionWrites,
   ...subscriptionWrites,
+  ...triggerWrites,
   ...turnStepWrites,
   ...vaultWrites,
   ...workflowWrites,

@@ -176,3 +176,25 @@ export const subscriptions = sqliteTable("subscriptions", {
   batch_events: integer("batch_events").notNull().default(0),
   batch_bytes: integer("batch_bytes").notNull().default(0),
 });
+
+export const triggers = sqliteTable("triggers", {
+  id: text("id").primaryKey(),
+  agent_id: text("agent_id").notNull(),
+  workspace_id: text("workspace_id").notNull(),
+  project_id: text("project_id").notNull(),
+  name: text("name").notNull(),
+  description: text("description").notNull(),
+  path: text("path").notNull(),
+  method: text("method"),
+  auth: text("auth", { mode: "json" }).$type<JsonObject & { type: string }>().notNull(),
+  secret: text("secret"),
+  previous_secret: text("previous_secret"),
+  previous_until: ms("previous_until"),
+  response_code: integer("response_code").notNull(),
+  message: text("message").notNull(),
+  conversation_id: text("conversation_id"),
+  is_active: flag("is_active").notNull(),
+  version: integer("version").notNull(),
+  created_at: ms("created_at").notNull(),
+  updated_at: ms("updated_at"),
+});

@@ -1,0 +1,111 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import { startContext } from "../hooks/idempotency.ts";
+import { answerWith, created, noContent } from "../http/answers.ts";
+import { contextOf } from "../http/context.ts";
+import { page } from "../http/page.ts";
+import { policies } from "../http/policy.ts";
+import { json } from "../lib/schema.ts";
+import type { TriggerCalls } from "./calls.ts";
+import {
+  CreateTrigger,
+  ListTriggerEvents,
+  ListTriggers,
+  NewTrigger,
+  RotateTriggerSecret,
+  Trigger,
+  TriggerEvent,
+  UpdateTrigger,
+} from "./schema.ts";
+import type { Triggers } from "./service.ts";
+
+const tags = ["triggers"];
+const about = (summary: string) => ({ policy: "key" as const, detail: { summary, tags } });
+const One = json(NewTrigger);
+
+/** Interface 4.3. */
+export const triggerRoutes = ({
+  triggers,
+  triggerCalls,
+}: {
+  triggers: Triggers;
+  triggerCalls: TriggerCalls;
+}) =>
+  new Elysia({ name: "triggers.routes", prefix: "/agents" })
+    .use(policies)
+    .post(
+      "/:id/triggers",
+      async ({ caller, params, body, set }) => created(set, await triggers.create(caller, params.id, body)),
+      {
+        ...about(
+          "Create a trigger: a webhook address of the agent; a secret made for it is shown here alone",
+        ),
+        body: CreateTrigger,
+        response: { 201: One },
+      },
+    )
+    .get(
+      "/:id/triggers",
+      async ({ caller, params, query, request, set }) =>
+        page(set, request, await triggers.list(caller, params.id, query)),
+      { ...about("List the triggers of an agent"), query: ListTriggers, response: json(Type.Array(Trigger)) },
+    )
+    .get("/triggers/:id", ({ caller, params }) => triggers.get(caller, params.id), {
+      ...about("Read a trigger, without its secret"),
+      response: json(Trigger),
+    })
+    .put("/triggers/:id", ({ caller, params, body }) => triggers.update(caller, params.id, body), {
+      ...about("Change a trigger; a secret that is left out stays"),
+      body: UpdateTrigger,
+      response: One,
+    })
+    .delete(
+      "/triggers/:id",
+      async ({ caller, params, set }) => noContent(set, await triggers.remove(caller, params.id)),
+      about("Delete a trigger with its events; its conversations stay"),
+    )
+    .post(
+      "/triggers/:id/rotate-secret",
+      ({ caller, params, body }) => triggers.rotateSecret(caller, params.id, body),
+      {
+        ...about("Exchange a trigger's secret; the old one counts beside it for overlap_seconds"),
+        body: RotateTriggerSecret,
+        response: One,
+      },
+    )
+    .get(
+      "/:id/triggers/:trigger_id/events",
+      async ({ caller, params, query, request, set }) =>
+        page(set, request, await triggers.events(caller, params.id, params.trigger_id, query)),
+      {
+        ...about("List what called a trigger and what came of it, newest first"),
+        query: ListTriggerEvents,
+        response: json(Type.Array(TriggerEvent)),
+      },
+    )
+    .post(
+      "/:id/triggers/:trigger_id/events/:event_id/redeliver",
+      async ({ caller, params: { id, trigger_id, event_id }, request, set }) =>
+        answerWith(
+          set,
+          await triggerCalls.redeliver(caller, id, trigger_id, event_id, startContext(request, event_id)),
+        ),
+      {
+        ...about("Tell the agent of an event once more, by the trigger's present templates"),
+        response: { 202: json(TriggerEvent) },
+      },
+    )
+    .all(
+      "/webhook/:path/trigger",
+      async ({ params, request, set }) =>
+        answerWith(set, await triggerCalls.invoke(params.path, request, contextOf(request))),
+      {
+        policy: "hook",
+        detail: {
+          summary: "Call a trigger: the agent is told, as the trigger's template says",
+          tags,
+          "x-media": ["*/*"],
+          "x-secret-path": true,
+        } as object,
+      },
+    );
