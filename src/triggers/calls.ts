@@ -149,7 +149,7 @@ export function createTriggerCalls(deps: {
       context: StartContext,
     ): Promise<{ status: number; body: TriggerEvent; replayed: boolean }> {
       const trigger = await triggers.inScope(caller, trigger_id, agent_id);
-      const event = isUuid(event_id) ? await store.event(event_id.toLowerCase()) : undefined;
+      const event = isUuid(event_id) ? await store.event(event_id) : undefined;
       const agent = await agents.target(trigger.agent_id);
       if (event?.trigger_id !== trigger.id || !agent) throw notFound("trigger event", event_id);
       if (event.state === "refused")

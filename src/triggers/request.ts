@@ -1,6 +1,6 @@
-import { conceal } from "../connections/conceal.ts";
 import { queryOf, type RequestContext } from "../http/context.ts";
 import { parseUrlencoded } from "../http/form.ts";
+import { conceal, formsOf } from "../lib/conceal.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { withoutSecrets } from "../lib/redact.ts";
 import type { Authentication } from "./authentication/index.ts";
@@ -17,7 +17,7 @@ const NO_CREDENTIALS = ["idempotency-key"];
 
 /**
  * A request as templates and the record see it, without its credentials: neither in the headers they belong in
- * nor anywhere else in it. Throws `invalid_input` on a query that cannot be kept.
+ * nor anywhere else in it. Never throws: this is asked before it is known who calls.
  */
 export function requestOf(
   { url, headers }: Request,
@@ -31,7 +31,7 @@ export function requestOf(
     if (name !== "__proto__") given.push([name, hidden.has(name) ? REMOVED : value]);
   });
   const plain = {
-    query: parseUrlencoded(queryOf(url)) as JsonObject,
+    query: queryFields(queryOf(url)),
     headers: Object.fromEntries(given),
   };
   const { value: clean } = withoutSecrets(plain);
@@ -44,13 +44,12 @@ export function requestOf(
   return { method, path, ...shown };
 }
 
-// A text of few letters stands in others by chance.
-const SHORTEST = 5;
-
-const formsOf = (secrets: string[]): string[] =>
-  secrets
-    .filter((secret) => secret.length >= SHORTEST)
-    .flatMap((secret) => [secret, encodeURIComponent(secret), Buffer.from(secret).toString("base64")]);
+function queryFields(query: string): JsonObject {
+  if (query === "") return {};
+  const fields = new URLSearchParams(query);
+  fields.delete("__proto__");
+  return parseUrlencoded(fields.toString()) as JsonObject;
+}
 
 function concealed(value: unknown, secrets: string[]): unknown {
   if (secrets.length === 0) return value;

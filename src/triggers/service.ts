@@ -38,10 +38,10 @@ export function createTriggers(deps: {
   /** With `agent_id` it must be that agent's. */
   async function inScope(caller: Caller, id: string, agent_id?: string): Promise<TriggerRow> {
     if (agent_id !== undefined) await agents.inScope(caller, agent_id);
-    const row = isUuid(id) ? await store.get(id.toLowerCase()) : undefined;
+    const row = isUuid(id) ? await store.get(id) : undefined;
     if (!row) throw notFound("trigger", id);
     if (row.project_id !== caller.project_id) throw forbidden("This key cannot reach that trigger.");
-    if (agent_id !== undefined && row.agent_id !== agent_id.toLowerCase()) throw notFound("trigger", id);
+    if (agent_id !== undefined && row.agent_id !== agent_id) throw notFound("trigger", id);
     return row;
   }
 

@@ -275,6 +275,7 @@ describe("a call with credentials in headers", () => {
       await send("POST", `/agents/webhook/${trigger.id}/trigger`, { headers }),
       await send("POST", "/agents/webhook/not-a-uuid/trigger", { headers }),
       await send("GET", `/agents/webhook/${crypto.randomUUID()}/trigger`),
+      await send("GET", `${trigger.at}?__proto__=1&%zz=%ff`),
     ];
     await agents.remove({ key_id: "k", workspace_id: "w", project_id: "p" }, trigger.agent_id);
     answers.push(await trigger.fire({ body: "x", type: "text/plain", headers }));
