@@ -1,7 +1,14 @@
 import type { Place } from "../lib/feed.ts";
 
 /** What is forgotten, in this order: what tells of something goes before what it tells of. */
-export const KINDS = ["executions", "conversations", "deliveries", "events", "alerts"] as const;
+export const KINDS = [
+  "executions",
+  "trigger_events",
+  "conversations",
+  "deliveries",
+  "events",
+  "alerts",
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** `over_at`: since when nothing needs the row any more; null while something does. */
@@ -11,7 +18,7 @@ export type WorkflowRetention = { days: number | null; max_executions: number | 
 
 /** Reads and deletes in slices: no call takes longer than a few milliseconds, however much there is. */
 export type RetentionStore = {
-  /** By whom rows of a kind are read in the order of time: workflows, agents, webhooks, projects, workspaces. */
+  /** By whom rows of a kind are read in the order of time: workflows, triggers, agents and so on. */
   owners(kind: Kind): Promise<string[]>;
   /** The oldest rows of an owner, from after `after` and below `below`. */
   old(kind: Kind, owner: string, range: { after: Place; below: Place; count: number }): Promise<OldRow[]>;

@@ -160,6 +160,35 @@ function world(storage: Storage = memoryStorage()) {
   };
 }
 
+describe("calls of triggers", () => {
+  test("go when they are old, with what they said, but not before what came of them has ended", async () => {
+    const { insert, conversation, storage, ids, ago, prune } = world();
+    const called = (more: Values = {}, days = 40) =>
+      insert("trigger_events", {
+        id: newId(),
+        trigger_id: "t",
+        agent_id: "a",
+        state: "accepted",
+        request: "{}",
+        response: "{}",
+        created_at: ago(days),
+        ...more,
+      });
+    const conversation_id = conversation("active");
+    const turn_id = storage.reader.get<{ id: string }>("SELECT id FROM turns")!.id;
+    called({ turn_id, conversation_id });
+    for (const state of ["rejected", "refused", "ignored"]) called({ state });
+    const kept = [called({}, 29)];
+    expect(await prune(30, { isDryRun: true })).toMatchObject({ trigger_events: 4 });
+    storage.reader.run("UPDATE turns SET ended_at = NULL, state = 'waiting'");
+    const waiting = called({ turn_id, conversation_id });
+    storage.reader.run("DELETE FROM trigger_events WHERE turn_id = ? AND id <> ?", turn_id, waiting);
+    kept.push(waiting);
+    expect(await prune()).toMatchObject({ trigger_events: 3 });
+    expect(ids("trigger_events")).toEqual(kept.sort());
+  });
+});
+
 describe("executions", () => {
   test("go with their steps when they ended long ago, and stay while they are not over", async () => {
     const { execution, steps, ids, count, prune } = world();

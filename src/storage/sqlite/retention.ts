@@ -101,6 +101,17 @@ function dropEvent(db: Connection, id: string, room: Room): boolean {
   return true;
 }
 
+function dropTriggerEvent(db: Connection, id: string, room: Room): boolean {
+  const row = db.get<{ size: number }>(
+    "SELECT octet_length(request) AS size FROM trigger_events WHERE id = ?",
+    id,
+  );
+  if (!row) return true;
+  db.run("DELETE FROM trigger_events WHERE id = ?", id);
+  take(room, row.size);
+  return true;
+}
+
 function dropAlert(db: Connection, id: string, room: Room): boolean {
   db.run("DELETE FROM alerts WHERE id = ? AND state != 'pending'", id);
   take(room, 0);
@@ -109,6 +120,7 @@ function dropAlert(db: Connection, id: string, room: Room): boolean {
 
 const DROP: Record<Kind, (db: Connection, id: string, room: Room) => boolean> = {
   executions: dropExecution,
+  trigger_events: dropTriggerEvent,
   conversations: dropConversation,
   deliveries: dropDelivery,
   events: dropEvent,
@@ -159,6 +171,7 @@ export const retentionWrites = {
 
 const OWNER: Record<Kind, { table: string; column: string }> = {
   executions: { table: "executions", column: "workflow_id" },
+  trigger_events: { table: "trigger_events", column: "trigger_id" },
   conversations: { table: "conversations", column: "agent_id" },
   deliveries: { table: "deliveries", column: "subscription_id" },
   events: { table: "events", column: "project_id" },
@@ -186,6 +199,9 @@ const OLD: Record<Kind, string> = {
   executions: `SELECT id, created_at, (SELECT ended_at FROM executions e WHERE e.id = old.id) AS over_at
     FROM (${endedRuns("id, created_at", RANGE)} ORDER BY created_at, id LIMIT ?6) old
     ORDER BY created_at, id`,
+  trigger_events: `SELECT id, created_at, CASE WHEN NOT EXISTS
+      (SELECT 1 FROM turns WHERE turns.id = trigger_events.turn_id AND ended_at IS NULL) THEN created_at END AS over_at
+    FROM trigger_events WHERE trigger_id = ?1 AND ${RANGE} ORDER BY created_at, id LIMIT ?6`,
   // Their index has ids alone, which grow with time as well.
   conversations: `SELECT id, started_at AS created_at, CASE WHEN status = 'completed' AND NOT EXISTS
       (SELECT 1 FROM turns WHERE conversation_id = conversations.id AND ended_at IS NULL) THEN completed_at END AS over_at
