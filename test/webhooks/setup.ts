@@ -77,11 +77,14 @@ export async function setup(
     allow?: string[];
     smtp_url?: string;
     owner?: string;
+    /** Of an earlier life, for a restart. */
+    clock?: LeapingClock;
+    caller?: Caller;
   } = {},
 ) {
   const storage = options.storage ?? memoryStorage();
-  const clock = new LeapingClock();
-  const caller: Caller = { key_id: newId(), workspace_id: newId(), project_id: newId() };
+  const clock = options.clock ?? new LeapingClock();
+  const caller: Caller = options.caller ?? { key_id: newId(), workspace_id: newId(), project_id: newId() };
   const egress = createEgress({ allow: options.allow ?? ["loopback"] });
   const problems: unknown[] = [];
   const runner = createRunner({

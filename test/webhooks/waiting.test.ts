@@ -240,6 +240,16 @@ describe("an ordered webhook", () => {
     expect(states(world)).toEqual(Array(5).fill("success"));
   });
 
+  test("that is told once more to be ordered goes on with its line", async () => {
+    const world = await setup();
+    const { url, got } = receiver();
+    const { id } = await world.subscribe({ url, ordered: true });
+    for (const n of [1, 2, 3]) await emit(world, n);
+    await world.webhooks.update(world.caller, id, { ordered: true, name: "again" });
+    for (let n = 0; n < 4; n++) await aMoment(world, 2_000);
+    expect(numbers(got)).toEqual([1, 2, 3]);
+  });
+
   test("stands still at nothing that was deleted or is not kept any more", async () => {
     const world = await setup();
     const { url, got } = receiver();

@@ -19,8 +19,12 @@ export const subscriptionWrites = {
     db: Connection,
     { id, patch, release }: { id: string; patch: SubscriptionPatch; release?: JobRow },
   ): SubscriptionRow | undefined => {
-    // A line begins and ends with the order: nobody stands at its head then.
-    const line = patch.ordered === undefined ? {} : { line_head: null };
+    // A line begins and ends with the order, and then nobody stands at its head; one that goes on keeps it.
+    const { ordered, line_head } = subscriptions;
+    const line =
+      patch.ordered === undefined
+        ? {}
+        : { line_head: sql`CASE WHEN ${ordered} = ${patch.ordered ? 1 : 0} THEN ${line_head} END` };
     const resumes = patch.status === "active" ? { failing_since: null } : {};
     const row = db.orm
       .update(subscriptions)
