@@ -8,6 +8,8 @@ export type LiveTurn = {
   conversation_id: string;
   message_id: string;
   log: PartLog;
+  /** For a reader that has the beginning of the message from an earlier stream: it is not told that again. */
+  continues?: boolean;
   /** Begun by an earlier request of the same Idempotency-Key. */
   replayed?: boolean;
 };

@@ -3,7 +3,7 @@ import { json, query } from "../lib/schema.ts";
 
 // Interface 2.2 names some of these fields, design 3 decides the rest.
 
-const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+export const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);
 const id = Type.String({ minLength: 1, maxLength: 100 });
 const closed = { additionalProperties: false };
@@ -24,7 +24,7 @@ const TimeLimits = Type.Object(
   { ...closed, description: "How long a model may take; usually 10, 120, 60 and 1800 seconds." },
 );
 
-const ModelConfig = Type.Object(
+export const ModelConfig = Type.Object(
   {
     temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
     max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
@@ -38,7 +38,7 @@ const ModelConfig = Type.Object(
   closed,
 );
 
-const Tool = Type.Object(
+export const Tool = Type.Object(
   {
     workflow_id: id,
     description: Type.Optional(Type.String({ maxLength: 2_000 })),
@@ -48,7 +48,7 @@ const Tool = Type.Object(
   },
   closed,
 );
-const SubAgent = Type.Object(
+export const SubAgent = Type.Object(
   {
     agent_id: id,
     description: Type.Optional(Type.String({ maxLength: 2_000 })),
@@ -56,7 +56,7 @@ const SubAgent = Type.Object(
   },
   closed,
 );
-const Dataset = Type.Object(
+export const Dataset = Type.Object(
   {
     dataset_id: id,
     top_k: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
@@ -64,7 +64,7 @@ const Dataset = Type.Object(
   },
   closed,
 );
-const Suggestion = Type.Object(
+export const Suggestion = Type.Object(
   {
     title: Type.String({ maxLength: 200 }),
     label: Type.Optional(Type.String({ maxLength: 200 })),
@@ -73,7 +73,7 @@ const Suggestion = Type.Object(
   closed,
 );
 
-const ResponseFormat = Type.Object(
+export const ResponseFormat = Type.Object(
   {
     type: Type.Enum(["text", "json_object", "json_schema"]),
     schema: Type.Optional(
@@ -90,7 +90,7 @@ const fields = {
     orNull(Type.String({ maxLength: 100_000, description: "What the agent is told to be." })),
   ),
   visibility: Type.Optional(
-    Type.Enum(["private", "public"], { description: "public: the anonymous endpoints work for it." }),
+    orNull(Type.Enum(["private", "public"], { description: "public: the anonymous endpoints work for it." })),
   ),
   model: Type.Optional(
     orNull(
@@ -109,18 +109,20 @@ const fields = {
     orNull(Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 20 })),
   ),
   response_format: Type.Optional(orNull(ResponseFormat)),
-  auto_generate_title: Type.Optional(Type.Boolean()),
+  auto_generate_title: Type.Optional(orNull(Type.Boolean())),
   welcome_message: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
   suggested_messages: Type.Optional(orNull(Type.Array(Suggestion, { maxItems: 4 }))),
-  suggest_replies: Type.Optional(Type.Boolean()),
+  suggest_replies: Type.Optional(orNull(Type.Boolean())),
   agent_metadata: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
-  recursion_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  recursion_limit: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 100 }))),
   conversation_idle_hours: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 8_760,
-      description: "A conversation completes when nothing was said in it for so long; 24.",
-    }),
+    orNull(
+      Type.Integer({
+        minimum: 1,
+        maximum: 8_760,
+        description: "A conversation completes when nothing was said in it for so long; 24.",
+      }),
+    ),
   ),
   attachment_config: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
 };

@@ -1,13 +1,15 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { startContext } from "../hooks/idempotency.ts";
+import { responses, textOf } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { policies } from "../http/policy.ts";
 import { json } from "../lib/schema.ts";
 import type { Conversations } from "./conversations.ts";
-import { forStrangers } from "./for-strangers.ts";
+import { forStrangers, withoutRetold } from "./for-whom.ts";
 import type { LiveTurn } from "./live-turns.ts";
+import { Stopped } from "./record-schema.ts";
 import { readStreamBody } from "./stream-body.ts";
 import {
   newProtocolOf,
@@ -22,6 +24,14 @@ import type { Turns } from "./turns.ts";
 const tags = ["agents"];
 /** Ten pictures of five megabytes, in base64. */
 const LARGEST_BODY = 72 * 1024 * 1024;
+
+const ANSWER = {
+  description: "The answer as it is made: lines of the data stream, or the UI message stream as events.",
+  content: textOf("text/plain", "text/event-stream"),
+  headers: ["x-conversation-id", "x-service-ai-data-stream"],
+};
+const STREAM = responses({ 200: ANSWER });
+const RESUMED = responses({ 200: ANSWER, 204: { description: "Nothing is being answered." } });
 
 // Open: chat clients send much that is theirs alone. What counts is read by `readStreamBody`.
 const StreamBody = json(
@@ -53,7 +63,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
         policy: "anonymous",
         query: StreamQuery,
         body: StreamBody,
-        detail: { summary: "Talk to a public agent", tags },
+        detail: { summary: "Talk to a public agent", tags, ...STREAM },
       },
     )
     .get(
@@ -67,7 +77,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       {
         policy: "anonymous",
         query: ResumeByChatQuery,
-        detail: { summary: "Read a public agent's answer under way from its start", tags },
+        detail: { summary: "Read a public agent's answer under way from its start", tags, ...RESUMED },
       },
     )
     .get(
@@ -81,7 +91,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       {
         policy: "anonymous",
         query: ResumeQuery,
-        detail: { summary: "The same, by the address that AI SDK 5 and later ask for", tags },
+        detail: { summary: "The same, by the address that AI SDK 5 and later ask for", tags, ...RESUMED },
       },
     )
     .post(
@@ -90,6 +100,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       {
         policy: "anonymous",
         query: StopQuery,
+        response: Stopped,
         detail: { summary: "Stop a public agent's answer; what has come is kept", tags },
       },
     )
@@ -108,6 +119,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
         detail: {
           summary: "Talk to an agent; the reply is streamed",
           tags,
+          ...STREAM,
           "x-max-body": LARGEST_BODY,
         } as object,
       },
@@ -123,7 +135,11 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       {
         policy: "key",
         query: ResumeByChatQuery,
-        detail: { summary: "Read an answer under way from its start; 204 when there is none", tags },
+        detail: {
+          summary: "Read an answer under way from its start; 204 when there is none",
+          tags,
+          ...RESUMED,
+        },
       },
     )
     .get(
@@ -137,7 +153,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       {
         policy: "key",
         query: ResumeQuery,
-        detail: { summary: "The same, by the address that AI SDK 5 and later ask for", tags },
+        detail: { summary: "The same, by the address that AI SDK 5 and later ask for", tags, ...RESUMED },
       },
     )
     .post(
@@ -146,6 +162,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       {
         policy: "key",
         query: StopQuery,
+        response: Stopped,
         detail: { summary: "Stop the answers under way; what has come is kept", tags },
       },
     );
@@ -159,7 +176,7 @@ const asked = (request: Request, target_id: string) => ({
 function streamed(request: Request, protocol: StreamProtocol, turn: LiveTurn | undefined): Response {
   if (!turn) return new Response(null, { status: 204 });
   contextOf(request).keepOpen();
-  return streamResponse(turn.log, protocol, {
+  return streamResponse(turn.log, turn.continues ? withoutRetold(protocol) : protocol, {
     "x-conversation-id": turn.conversation_id,
     ...(turn.replayed ? { "idempotent-replay": "true" } : {}),
   });

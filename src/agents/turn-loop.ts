@@ -119,8 +119,8 @@ export async function runLoop(deps: LoopDeps, loop: Loop): Promise<LoopEnd> {
     if (isNew) await journal.save(place.path, step);
     else if (open.length > 0) {
       // Who reads only from here on has to know the calls whose results come.
-      append({ type: "start_step", message_id: loop.message_id, continues: true });
-      for (const { type, id, name, args } of open) append({ type, id, name, args });
+      append({ type: "start_step", message_id: loop.message_id, retold: true });
+      for (const { type, id, name, args } of open) append({ type, id, name, args, retold: true });
     }
     const isDone = await runCalls(deps, loop, step, tools);
     if (isNew || open.length > 0) append({ type: "finish_step", reason: "tool-calls", usage: step.usage });

@@ -174,14 +174,14 @@ export function createTurns(deps: Deps) {
       pending.some(({ approval_id, tool_call_id }) => approval_id === id || tool_call_id === id),
     );
     const going = await answerApprovals(conversation, wanted.length > 0 ? wanted : verdicts);
-    if (going) return going;
+    if (going) return { ...going, continues: true };
     const [asked] = pending;
     const turn_id = asked?.execution_id ?? conversation.id;
     const message_id = (await store.turn(turn_id))?.message_id ?? turn_id;
     const log = new LivePartLog(clock);
     log.append({ type: "start_step", message_id });
     tellEnd(log, { reason: "tool-calls" });
-    return { turn_id, conversation_id: conversation.id, message_id, log };
+    return { turn_id, conversation_id: conversation.id, message_id, log, continues: true };
   }
 
   /** A stream that was begun under the same Idempotency-Key: as it runs, or from the record. */

@@ -33,3 +33,28 @@ export function download<T>(set: Set, { name, content }: { name: string; content
   set.headers["content-disposition"] = `attachment; filename="${name}"`;
   return content;
 }
+
+/** What an answer holds: a media type, with the schema of what stands in it. */
+type Content = Record<string, { schema?: object }>;
+
+const TEXT = { type: "string" };
+/** An answer that is JSON of a shape. */
+export const jsonOf = (schema: object): Content => ({ "application/json": { schema } });
+/** An answer that is text of one of these media types. */
+export const textOf = (...types: string[]): Content =>
+  Object.fromEntries(types.map((type) => [type, { schema: TEXT }]));
+
+/** For the description of a route whose handler chooses the status itself or answers other than with JSON. */
+export const responses = (
+  byStatus: Record<number, { description: string; content?: Content; headers?: string[] }>,
+) => ({
+  responses: Object.fromEntries(
+    Object.entries(byStatus).map(([status, { headers, ...answer }]) => [
+      status,
+      {
+        ...answer,
+        ...(headers ? { headers: Object.fromEntries(headers.map((name) => [name, { schema: TEXT }])) } : {}),
+      },
+    ]),
+  ) as Record<string, { description: string }>,
+});

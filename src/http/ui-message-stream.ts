@@ -39,7 +39,7 @@ class ChunkWriter {
     switch (part.type) {
       case "start_step":
         // A client that goes on with its message looks for the call in the step that it has it in.
-        return closed + this.#start(part.message_id) + (part.continues ? "" : event({ type: "start-step" }));
+        return closed + this.#start(part.message_id) + (part.retold ? "" : event({ type: "start-step" }));
       case "data":
         return closed + this.#data(part.data);
       case "tool_call":

@@ -65,6 +65,13 @@ export const checkedLater = <T extends TSchema>(schema: Schema<T>): Schema<T> =>
   },
 });
 
+/**
+ * The shape of an answer: for the description of the interface and for the compiler. Nothing is looked through
+ * when it is sent, so a fault of a schema can turn no good answer into an error; the end-to-end tests hold
+ * every answer to it.
+ */
+export const answers = <T extends TSchema>(schema: T): Schema<T> => checkedLater(json(schema));
+
 /** The shape of a query string: flat, defaults filled in, text turned into numbers and booleans. */
 export function query<T extends TSchema>(schema: T) {
   const properties = Object.entries((schema as { properties?: Record<string, Property> }).properties ?? {});

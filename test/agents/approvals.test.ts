@@ -3,6 +3,8 @@ import { readDataStream } from "../http/read-data-stream.ts";
 import type { Call } from "../models/chat-server.ts";
 import { CALLER, chat, NOWHERE, world } from "./world.ts";
 
+const LONG = "a-long-random-id-of-mine";
+
 type World = ReturnType<typeof world>;
 
 const aWorkflow = async (w: World) =>
@@ -238,6 +240,37 @@ describe("a call that wants approval", () => {
       "Are you there?",
       "Yes",
     ]);
+  });
+
+  test("of a stranger is a stranger's to answer, who is not told the call twice", async () => {
+    const w = world({ model: "server" });
+    const agent = await careful(w);
+    await w.call("PUT", `/agents/${agent}`, { visibility: "public" });
+    const path = `/agents/anonymous/${agent}/stream?protocol=ui-message-stream&approvals=true`;
+    const ask = (body: unknown) => w.ask("POST", path, body, { authorization: "" });
+    const said = ask(chat("Refund me", LONG));
+    const call = await w.server.next();
+    const [{ function: tool }] = call.body.tools;
+    call.delta({ tool_calls: [{ index: 0, id: "a", function: { name: tool.name, arguments: "{}" } }] });
+    call.finish("tool_calls");
+    const first = await (await said).text();
+    const approvalId = /"tool-approval-request","approvalId":"([^"]+)"/.exec(first)![1]!;
+    const answered = (id: string) => {
+      const approval = { id: approvalId, approved: true };
+      const part = { type: "dynamic-tool", toolCallId: "a", state: "approval-responded", approval };
+      return { id, messages: [{ id: "m", role: "assistant", parts: [part] }] };
+    };
+
+    // Neither in another stranger's conversation nor in one of the project.
+    expect((await ask(answered("another-long-random-id"))).status).toBe(404);
+    expect((await w.call("POST", `/agents/${agent}/stream`, answered(LONG))).status).toBe(404);
+    const going = ask(answered(LONG));
+    (await w.server.next()).say("Refunded").finish();
+    const text = await (await going).text();
+    expect(text).toContain("tool-output-available");
+    expect(text).not.toContain("tool-input-available");
+    expect(text).toContain("Refunded");
+    expect(text).not.toContain("paid");
   });
 
   test("is dropped when the answer is stopped", async () => {

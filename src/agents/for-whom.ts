@@ -8,17 +8,27 @@ const FAILED = { code: "AGENT_FAILED", message: "The agent could not answer. Try
  * done, not what with, unless the reader is asked to approve it; failures are one sentence, whatever a
  * provider said.
  */
-export const forStrangers = (protocol: StreamProtocol): StreamProtocol => ({
+export const forStrangers = (protocol: StreamProtocol): StreamProtocol => through(protocol, shown);
+
+/** A stream for a client that adds it to a message it has: a call told twice would stand there twice. */
+export const withoutRetold = (protocol: StreamProtocol): StreamProtocol =>
+  through(protocol, (part) => ("retold" in part && part.retold ? undefined : part));
+
+const through = (
+  protocol: StreamProtocol,
+  change: (part: StreamPart) => StreamPart | undefined,
+): StreamProtocol => ({
   ...protocol,
   writer() {
-    const { part, end } = bound(protocol.writer());
-    return { part: (each) => part(shown(each)), end };
+    const writer = protocol.writer();
+    return {
+      part(part) {
+        const changed = change(part);
+        return changed ? writer.part(changed) : "";
+      },
+      end: () => writer.end(),
+    };
   },
-});
-
-const bound = (writer: ReturnType<StreamProtocol["writer"]>) => ({
-  part: (part: StreamPart) => writer.part(part),
-  end: () => writer.end(),
 });
 
 function shown(part: StreamPart): StreamPart {
