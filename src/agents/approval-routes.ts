@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { policies } from "../http/policy.ts";
+import { ApprovalRecord } from "./conversation-record-schema.ts";
 import { AnswerApproval } from "./schema.ts";
 import type { Turns } from "./turns.ts";
 
@@ -20,6 +21,7 @@ export const approvalRoutes = ({ turns }: { turns: Turns }) =>
     {
       policy: "key",
       body: AnswerApproval,
+      response: ApprovalRecord,
       detail: { summary: "Approve or deny a tool call that waits; the answer goes on", tags: ["agents"] },
     },
   );

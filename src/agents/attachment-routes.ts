@@ -1,6 +1,11 @@
 import { Elysia } from "elysia";
+import { responses, textOf } from "../http/answers.ts";
 import { policies } from "../http/policy.ts";
 import type { Attachments } from "./attachments.ts";
+
+const PICTURE = responses({
+  200: { description: "Its bytes.", content: textOf("image/png", "image/jpeg", "image/webp", "image/gif") },
+});
 
 /** Pictures that were shown to an agent. */
 export const attachmentRoutes = ({ attachments }: { attachments: Attachments }) =>
@@ -11,7 +16,7 @@ export const attachmentRoutes = ({ attachments }: { attachments: Attachments }) 
       async ({ caller, params }) => picture(await attachments.get(caller, params.id, params.attachment_id)),
       {
         policy: "key",
-        detail: { summary: "Read a picture that came with a message", tags: ["conversations"] },
+        detail: { summary: "Read a picture that came with a message", tags: ["conversations"], ...PICTURE },
       },
     );
 

@@ -3,6 +3,13 @@ import { noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import {
+  ConversationList,
+  ConversationRecord,
+  MessageRecord,
+  VariantList,
+  WholeConversation,
+} from "./conversation-record-schema.ts";
+import {
   CloseConversation,
   GiveFeedback,
   ListConversations,
@@ -23,13 +30,18 @@ export const conversationRoutes = ({ conversations }: { conversations: Conversat
       {
         policy: "key",
         query: ListConversations,
+        response: ConversationList,
         detail: { summary: "List an agent's conversations, newest first", tags },
       },
     )
     .get(
       "/:conversation_id",
       ({ caller, params }) => conversations.get(caller, params.id, params.conversation_id),
-      { policy: "key", detail: { summary: "Read a conversation with its messages", tags } },
+      {
+        policy: "key",
+        response: WholeConversation,
+        detail: { summary: "Read a conversation with its messages", tags },
+      },
     )
     .put(
       "/:conversation_id",
@@ -37,6 +49,7 @@ export const conversationRoutes = ({ conversations }: { conversations: Conversat
       {
         policy: "key",
         body: UpdateConversation,
+        response: ConversationRecord,
         detail: { summary: "Rename or tag a conversation, or rate it", tags },
       },
     )
@@ -46,6 +59,7 @@ export const conversationRoutes = ({ conversations }: { conversations: Conversat
       {
         policy: "key",
         body: CloseConversation,
+        response: ConversationRecord,
         detail: { summary: "Complete a conversation, with what came of it", tags },
       },
     )
@@ -59,13 +73,17 @@ export const conversationRoutes = ({ conversations }: { conversations: Conversat
       "/:conversation_id/messages/:message_id/variants",
       ({ caller, params }) =>
         conversations.variants(caller, params.id, params.conversation_id, params.message_id),
-      { policy: "key", detail: { summary: "List the messages that stand in one place", tags } },
+      {
+        policy: "key",
+        response: VariantList,
+        detail: { summary: "List the messages that stand in one place", tags },
+      },
     )
     .post(
       "/:conversation_id/messages/:message_id/choose",
       ({ caller, params }) =>
         conversations.choose(caller, params.id, params.conversation_id, params.message_id),
-      { policy: "key", detail: { summary: "Go on with this variant", tags } },
+      { policy: "key", response: WholeConversation, detail: { summary: "Go on with this variant", tags } },
     )
     .put(
       "/:conversation_id/messages/:message_id/feedback",
@@ -74,6 +92,7 @@ export const conversationRoutes = ({ conversations }: { conversations: Conversat
       {
         policy: "key",
         body: GiveFeedback,
+        response: MessageRecord,
         detail: { summary: "Say whether an answer was good; a rating of null takes it back", tags },
       },
     );

@@ -9,7 +9,7 @@ const tag = Type.String({ minLength: 1, maxLength: 50 });
 const tags = Type.Array(tag, { maxItems: 20 });
 
 /** Interface 6.2: how a conversation ended. */
-const Resolution = Type.Object(
+export const Resolution = Type.Object(
   {
     type: Type.String({ minLength: 1, maxLength: 100 }),
     category: Type.Optional(Type.String({ maxLength: 100 })),

@@ -63,7 +63,7 @@ export function createAgents({
         ...row,
         name: body.name ?? row.name,
         description: body.description === undefined ? row.description : (body.description ?? ""),
-        visibility: body.visibility ?? row.visibility,
+        visibility: body.visibility === undefined ? row.visibility : (body.visibility ?? "private"),
         settings: settingsOf(body, row.settings),
         version: row.version + 1,
         updated_at: clock.now(),

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { hopOf } from "../hooks/idempotency.ts";
+import { jsonOf, responses, textOf } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { policies } from "../http/policy.ts";
@@ -29,6 +30,13 @@ const ChatBody = json(
     stream: Type.Optional(Type.Unknown({ description: "true: server-sent events." })),
   }),
 );
+
+const COMPLETION = responses({
+  200: {
+    description: "A chat.completion, or chat.completion.chunk as events.",
+    content: { ...jsonOf({ type: "object" }), ...textOf("text/event-stream") },
+  },
+});
 
 const Model = Type.Object({
   id: Type.String(),
@@ -66,7 +74,11 @@ export const doorRoutes = ({ door }: { door: Door }) =>
           body: (heard) => chatCompletion(about, heard),
         });
       },
-      { policy: "key", body: ChatBody, detail: detail("Ask an agent, as a chat completion") },
+      {
+        policy: "key",
+        body: ChatBody,
+        detail: { ...detail("Ask an agent, as a chat completion"), ...COMPLETION },
+      },
     );
 
 const contextFor = (request: Request) => ({

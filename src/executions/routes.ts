@@ -1,11 +1,13 @@
 import { Elysia } from "elysia";
+import Type from "typebox";
 import { startContext } from "../hooks/idempotency.ts";
-import { answerWith } from "../http/answers.ts";
+import { answerWith, jsonOf, responses, textOf } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { stretch } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import type { Caller } from "../keys/schema.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { ExecutionList, ExecutionRecord, Queued, QueuedAgain, TestStepAnswer } from "./answers.ts";
 import type { ExecutionLists } from "./lists.ts";
 import {
   ListExecutions,
@@ -18,6 +20,16 @@ import {
 import type { Executions, StartAnswer } from "./service.ts";
 
 const tags = ["executions"];
+const EVENTS = textOf("text/event-stream");
+const WHOLE = ExecutionRecord.schema;
+const STARTED = responses({
+  202: { description: "It is on record and will run.", content: jsonOf(Type.Union([Queued, WHOLE])) },
+  200: {
+    description: "It has ended (response_type result), or goes on as events (stream).",
+    content: { ...jsonOf(WHOLE), ...EVENTS },
+  },
+});
+const AGAIN = responses({ 202: { description: "The new run is on record.", content: jsonOf(QueuedAgain) } });
 
 /** Starting and reading runs (design 3, "Executions"). */
 export const executionRoutes = ({
@@ -36,7 +48,11 @@ export const executionRoutes = ({
           { caller, request, set, executions },
           await executions.startByKey(caller, params.id, body, startContext(request, params.id)),
         ),
-      { policy: "key", body: StartExecution, detail: { summary: "Start a run of a workflow", tags } },
+      {
+        policy: "key",
+        body: StartExecution,
+        detail: { summary: "Start a run of a workflow", tags, ...STARTED },
+      },
     )
     .get(
       "/workflows/:id/executions",
@@ -45,6 +61,7 @@ export const executionRoutes = ({
       {
         policy: "key",
         query: ListWorkflowExecutions,
+        response: ExecutionList,
         detail: {
           summary:
             "List a workflow's runs by state, time and source, newest first; Link says where it goes on",
@@ -59,6 +76,7 @@ export const executionRoutes = ({
       {
         policy: "key",
         query: ListExecutions,
+        response: ExecutionList,
         detail: {
           summary:
             "List the project's runs by state, time and source, newest first; Link says where it goes on",
@@ -68,10 +86,12 @@ export const executionRoutes = ({
     )
     .get("/executions/:id", ({ caller, params }) => executions.get(caller, params.id), {
       policy: "key",
+      response: ExecutionRecord,
       detail: { summary: "Read a run with its steps", tags },
     })
     .post("/executions/:id/cancel", ({ caller, params }) => executions.cancel(caller, params.id), {
       policy: "key",
+      response: ExecutionRecord,
       detail: { summary: "Cancel a run that has not ended", tags },
     })
     .get(
@@ -84,6 +104,7 @@ export const executionRoutes = ({
           summary:
             "Follow a run as server-sent events (status, step, end); Last-Event-ID goes on after a break",
           tags,
+          ...responses({ 200: { description: "Its events.", content: EVENTS } }),
         },
       },
     )
@@ -102,7 +123,11 @@ export const executionRoutes = ({
       {
         policy: "key",
         body: RetryExecution,
-        detail: { summary: "Go on after a failure, over what was done before it, as a new run", tags },
+        detail: {
+          summary: "Go on after a failure, over what was done before it, as a new run",
+          tags,
+          ...AGAIN,
+        },
       },
     )
     .post(
@@ -120,7 +145,11 @@ export const executionRoutes = ({
       {
         policy: "key",
         body: ReplayExecution,
-        detail: { summary: "Run it again from the beginning, with the same input or another", tags },
+        detail: {
+          summary: "Run it again from the beginning, with the same input or another",
+          tags,
+          ...AGAIN,
+        },
       },
     )
     .post(
@@ -129,6 +158,7 @@ export const executionRoutes = ({
       {
         policy: "key",
         body: TestStep,
+        response: TestStepAnswer,
         detail: { summary: "Run one node alone, with given input; nothing is stored", tags },
       },
     );

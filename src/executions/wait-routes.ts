@@ -1,10 +1,13 @@
 import { Elysia } from "elysia";
+import Type from "typebox";
 import { credentialsOf } from "../hooks/credentials.ts";
-import { accepted } from "../http/answers.ts";
+import { accepted, jsonOf, responses } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { openPolicies } from "../http/policy.ts";
 import type { Json } from "../lib/json.ts";
 import type { Executions } from "./service.ts";
+
+const GOES_ON = Type.Object({ success: Type.Literal(true), message: Type.String() });
 
 /** Where the wait of an execution is called back, under `/webhooks` without another prefix. */
 export const waitRoutes = ({ executions }: { executions: Executions }) =>
@@ -26,6 +29,7 @@ export const waitRoutes = ({ executions }: { executions: Executions }) =>
         detail: {
           summary: "Call a waiting run, which goes on with what was sent",
           tags: ["executions"],
+          ...responses({ 202: { description: "It goes on.", content: jsonOf(GOES_ON) } }),
           requestBody: { required: false, content: { "application/json": { schema: {} } } },
         },
       },

@@ -1,9 +1,10 @@
 import { Elysia } from "elysia";
-import { answerWith, created, noContent } from "../http/answers.ts";
+import { answerWith, created, jsonOf, noContent, responses, textOf } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
 import { openPolicies, policies } from "../http/policy.ts";
 import type { Direct } from "../http/routes.ts";
+import { Accepted, HookTokenList, NewHookTokenAnswer, Result } from "./answers.ts";
 import { AGENT_MEDIA, FORMS } from "./bodies.ts";
 import type { Forms } from "./forms.ts";
 import { AgentHookBody, CreateHookToken, ListHookTokens, WorkflowHookBody } from "./schema.ts";
@@ -29,6 +30,7 @@ const tokensOf = (type: TargetType, tokens: HookTokens) =>
       {
         policy: "key",
         body: CreateHookToken,
+        response: { 201: NewHookTokenAnswer },
         detail: { summary: "Create a webhook token; the answer alone shows it, with its URL", tags },
       },
     )
@@ -36,7 +38,12 @@ const tokensOf = (type: TargetType, tokens: HookTokens) =>
       "/",
       async ({ caller, params, query, request, set }) =>
         page(set, request, await tokens.list(caller, type, params.id, query)),
-      { policy: "key", query: ListHookTokens, detail: { summary: "List webhook tokens", tags } },
+      {
+        policy: "key",
+        query: ListHookTokens,
+        response: HookTokenList,
+        detail: { summary: "List webhook tokens", tags },
+      },
     )
     .delete(
       "/:token_id",
@@ -51,11 +58,11 @@ const bodyOf = (schema: object, required: boolean) => ({
   requestBody: { required, content: { "application/json": { schema } } },
 });
 
-const HTML = {
-  responses: {
-    200: { description: "A page.", content: { "text/html": { schema: { type: "string" as const } } } },
-  },
-};
+const HTML = responses({ 200: { description: "A page.", content: textOf("text/html") } });
+const STARTED = responses({
+  202: { description: "It is on record and will be done.", content: jsonOf(Accepted) },
+  200: { description: "It has ended, where the sender waited for that.", content: jsonOf(Result) },
+});
 
 // Read by the services from the address, for the same reason.
 const WAIT = {
@@ -91,6 +98,7 @@ export const incomingRoutes = ({ hooks, forms }: { hooks: Hooks; forms: Forms })
           tags,
           "x-query": [WAIT],
           "x-media": AGENT_MEDIA,
+          ...STARTED,
           ...bodyOf(AgentHookBody.schema, true),
         } as object,
       },
@@ -106,6 +114,7 @@ export const incomingRoutes = ({ hooks, forms }: { hooks: Hooks; forms: Forms })
           tags,
           "x-query": [WAIT],
           "x-media": FORMS,
+          ...STARTED,
           ...bodyOf(WorkflowHookBody.schema, false),
         } as object,
       },
@@ -127,6 +136,7 @@ export const incomingRoutes = ({ hooks, forms }: { hooks: Hooks; forms: Forms })
       detail: {
         summary: "How the work stands that this token's webhook started",
         tags,
+        ...responses({ 200: { description: "How it stands.", content: jsonOf(Result) } }),
         "x-query": [WAIT],
       } as object,
     });

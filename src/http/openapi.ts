@@ -1,5 +1,6 @@
 import { toOpenAPISchema } from "@elysiajs/openapi/openapi";
 import { Elysia } from "elysia";
+import { jsonOf, responses } from "./answers.ts";
 import { type ErrorWording, errorCodes, statusOf, wireCode } from "./errors.ts";
 import { policies } from "./policy.ts";
 import type { Policy } from "./routes.ts";
@@ -57,7 +58,11 @@ export function openapiDocument(app: () => App, info: Info): () => OpenApiDocume
 export const openapiRoutes = ({ openapi }: { openapi: () => OpenApiDocument }) =>
   new Elysia({ name: "http.openapi" }).use(policies).get("/openapi.json", () => openapi(), {
     policy: "public",
-    detail: { summary: "This interface as OpenAPI 3.1", tags: ["operations"] },
+    detail: {
+      summary: "This interface as OpenAPI 3.1",
+      tags: ["operations"],
+      ...responses({ 200: { description: "The document.", content: jsonOf({ type: "object" }) } }),
+    },
   });
 
 function build(app: App, { url, ...info }: Info): OpenApiDocument {
@@ -100,7 +105,7 @@ function finish(method: string, path: string, operation: Operation): Operation {
   const policy = operation["x-policy"] ?? "key";
   const {
     requestBody,
-    responses,
+    responses: own,
     "x-media": media,
     "x-query": query = [],
     "x-errors": wording = "",
@@ -118,7 +123,7 @@ function finish(method: string, path: string, operation: Operation): Operation {
     ...(parameters.length > 0 ? { parameters: parameters.map(withDefault) } : {}),
     ...(withBody ? { requestBody: { required: true, content: bodyContent(schema, media) } } : {}),
     responses: {
-      ...succeeded(responses),
+      ...succeeded(method, own),
       ...refusals(policy, { withBody, named: path.includes("{"), wording }),
     },
     ...(SECURITY[policy] ? { security: SECURITY[policy] } : {}),
@@ -153,14 +158,15 @@ const operationId = (method: string, path: string): string =>
     .join("_")
     .replace(/(^|[^A-Za-z0-9]+)([A-Za-z0-9]?)/g, (_, __, letter: string) => letter.toUpperCase());
 
-function succeeded(responses: Operation["responses"]): NonNullable<Operation["responses"]> {
+function succeeded(method: string, responses: Operation["responses"]): NonNullable<Operation["responses"]> {
   const own = Object.entries(responses ?? {}).map(([status, response]) => {
     // For an empty answer the generator writes a schema where a media type belongs.
     const content = "content" in response ? response.content : undefined;
     const good = content && Object.keys(content).every((type) => type.includes("/"));
     return [status, good ? response : { description: description(response) }] as const;
   });
-  return own.length > 0 ? Object.fromEntries(own) : { "2XX": { description: "Done." } };
+  if (own.length > 0) return Object.fromEntries(own);
+  return { [method === "delete" ? "204" : "2XX"]: { description: "Done." } };
 }
 
 const description = (response: object): string =>

@@ -1,9 +1,12 @@
 import { Elysia } from "elysia";
+import { jsonOf, responses, textOf } from "./answers.ts";
 import type { Metrics } from "./metrics.ts";
 import { policies } from "./policy.ts";
 
 /** A reason why the service is not healthy, in a few public words; undefined when it is. */
 export type HealthCheck = () => string | undefined | Promise<string | undefined>;
+
+const HEALTHY = { type: "object", required: ["status"], properties: { status: { const: "ok" } } };
 
 /**
  * `GET /health`: 200 `{"status":"ok"}` or 503 `{"status":"degraded","reason"}`, the first check that
@@ -22,11 +25,20 @@ export const operationsRoutes = ({
     .use(policies)
     .get("/health", () => health(checks), {
       policy: "public",
-      detail: { summary: "Whether the service can work", tags: ["operations"], "x-exempt": true },
+      detail: {
+        summary: "Whether the service can work",
+        tags: ["operations"],
+        ...responses({ 200: { description: "It can.", content: jsonOf(HEALTHY) } }),
+        "x-exempt": true,
+      } as object,
     })
     .get("/metrics", async () => prometheus(await metrics.render()), {
       policy: metricsPolicy,
-      detail: { summary: "Figures in Prometheus text format", tags: ["operations"] },
+      detail: {
+        summary: "Figures in Prometheus text format",
+        tags: ["operations"],
+        ...responses({ 200: { description: "The figures.", content: textOf("text/plain") } }),
+      },
     });
 
 async function health(checks: HealthCheck[]): Promise<Response> {

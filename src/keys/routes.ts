@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { created, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
+import { KeyAnswer, KeyList, Me, NewKeyAnswer } from "./answers.ts";
 import { CreateKey, ListKeys, RotateKey } from "./schema.ts";
 import type { Keys } from "./service.ts";
 
@@ -13,6 +14,7 @@ export const keyRoutes = ({ keys }: { keys: Keys }) =>
     .use(policies)
     .get("/me", ({ caller }) => keys.me(caller), {
       policy: "key",
+      response: Me,
       detail: { summary: "Read what the calling key is and reaches", tags },
     })
     .get(
@@ -21,16 +23,19 @@ export const keyRoutes = ({ keys }: { keys: Keys }) =>
       {
         policy: "key",
         query: ListKeys,
+        response: KeyList,
         detail: { summary: "List the keys of the workspace", tags },
       },
     )
     .post("/keys", async ({ caller, body, set }) => created(set, await keys.create(caller, body)), {
       policy: "key",
       body: CreateKey,
+      response: { 201: NewKeyAnswer },
       detail: { summary: "Create a key for the calling key's project; the answer alone shows it", tags },
     })
     .get("/keys/:id", ({ caller, params }) => keys.get(caller, params.id), {
       policy: "key",
+      response: KeyAnswer,
       detail: { summary: "Read a key's record", tags },
     })
     .delete(
@@ -47,6 +52,7 @@ export const keyRoutes = ({ keys }: { keys: Keys }) =>
       {
         policy: "key",
         body: RotateKey,
+        response: { 201: NewKeyAnswer },
         detail: { summary: "Replace a key; the old one works on for overlap_seconds", tags },
       },
     );

@@ -1,7 +1,8 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
+import { Accepted } from "../hooks/answers.ts";
 import { startContext } from "../hooks/idempotency.ts";
-import { answerWith, created, noContent } from "../http/answers.ts";
+import { answerWith, created, jsonOf, noContent, responses } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
@@ -22,6 +23,10 @@ import type { Triggers } from "./service.ts";
 const tags = ["triggers"];
 const about = (summary: string) => ({ policy: "key" as const, detail: { summary, tags } });
 const One = json(NewTrigger);
+const CALLED = responses({
+  200: { description: "An answer to a sender that proves its address first.", content: jsonOf({}) },
+  202: { description: "The message is on record; the trigger's response_code.", content: jsonOf(Accepted) },
+});
 
 /** Interface 4.3. */
 export const triggerRoutes = ({
@@ -104,6 +109,7 @@ export const triggerRoutes = ({
         detail: {
           summary: "Call a trigger: the agent is told, as the trigger's template says",
           tags,
+          ...CALLED,
           "x-media": ["*/*"],
           "x-secret-path": true,
         } as object,

@@ -191,3 +191,5 @@ export const AlertList = json(
     ),
   }),
 );
+
+export const EgressIps = json(Type.Object({ egress_ips: Type.Array(text) }));

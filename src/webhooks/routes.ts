@@ -9,6 +9,7 @@ import {
   AlertList,
   DeliveryRecord,
   DryRunAnswer,
+  EgressIps,
   LogEntry,
   Logs,
   NewWebhookRecord,
@@ -170,5 +171,6 @@ const claimOn = (request: Request, id: string) => startContext(request, `webhook
 export const egressIpRoutes = ({ egress_ips }: { egress_ips: string[] }) =>
   new Elysia({ name: "webhooks.egress-ips" }).use(policies).get("/egress-ips", () => ({ egress_ips }), {
     policy: "public",
+    response: EgressIps,
     detail: { summary: "List the addresses that deliveries come from", tags },
   });

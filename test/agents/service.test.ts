@@ -102,6 +102,18 @@ describe("an agent", () => {
     expect((await call("GET", at)).body).toMatchObject({ name: "New", system_prompt: "Be brief." });
   });
 
+  test("has the default again of every field that null is sent for", async () => {
+    const { call, anAgent } = world();
+    const id = await anAgent(WHOLE as never);
+    const nothing = Object.fromEntries(
+      [...Object.keys(DEFAULT_SETTINGS), "visibility"].map((f) => [f, null]),
+    );
+    const { status, body } = await call("PUT", `/agents/${id}`, nothing);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ ...DEFAULT_SETTINGS, visibility: "private", name: "Guide" });
+    expect((await call("POST", path, { name: "New", ...nothing })).body).toMatchObject(DEFAULT_SETTINGS);
+  });
+
   test("keeps its name when null is sent for it", async () => {
     const { call, anAgent } = world();
     expect((await call("PUT", `/agents/${await anAgent()}`, { name: null })).status).toBe(400);

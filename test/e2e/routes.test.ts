@@ -8,7 +8,7 @@ type Operation = {
   "x-policy"?: string;
   operationId: string;
   tags: string[];
-  responses: Record<string, unknown>;
+  responses: Record<string, { content?: Record<string, { schema?: object }> }>;
 };
 type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
 
@@ -23,6 +23,16 @@ describe("the interface's own description", () => {
     expect(await new Validator().validate(document as never)).toMatchObject({ valid: true });
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test("says of every address what a good answer holds", () => {
+    for (const { path, method, operation } of operations) {
+      const good = Object.entries(operation.responses).filter(([status]) => status.startsWith("2"));
+      const bad = good.filter(([status, { content = {} }]) =>
+        status === "204" ? false : !Object.values(content).some(({ schema }) => schema !== undefined),
+      );
+      expect([method, path, good.length > 0, bad]).toEqual([method, path, true, []]);
+    }
   });
 
   test.each([

@@ -9,12 +9,16 @@ import {
   scratch,
   startErrand,
 } from "../../scripts/lib/errand.ts";
+import { describedBy } from "./described.ts";
 
 if (!existsSync(BINARY)) throw new Error("dist/errand is missing: run `npm run build` first");
 
 export type World = { errand: Errand; key: Key; workspace: string };
 
-/** One program with one key for a whole file; ended and removed after its last test. */
+/**
+ * One program with one key for a whole file; ended and removed after its last test. What `api` is answered is
+ * held to the program's own description.
+ */
 export async function world(options: { env?: Record<string, string>; args?: string[] } = {}): Promise<World> {
   const data = scratch();
   const key = await createKey(data);
@@ -28,7 +32,13 @@ export async function world(options: { env?: Record<string, string>; args?: stri
     await errand.stop();
     discard(data);
   });
-  return { errand, key, workspace: `workspace_id=${key.workspace_id}` };
+  const asDescribed = describedBy((await errand.api<never>("GET", "/api/openapi.json")).body);
+  const api: Errand["api"] = async (method, path, body) => {
+    const answer = await errand.api<never>(method, path, body);
+    asDescribed(method, path, answer.status, answer.body);
+    return answer;
+  };
+  return { errand: { ...errand, api }, key, workspace: `workspace_id=${key.workspace_id}` };
 }
 
 export type Delivered = { headers: Record<string, string>; body: string };
