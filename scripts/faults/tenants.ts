@@ -7,7 +7,7 @@
 import { createKey, discard, type Errand, type Key, scratch, startErrand } from "../lib/errand.ts";
 import { generator } from "../lib/hook-load.ts";
 import { type Operation, operationsOf } from "./lib/openapi.ts";
-import { type Ids, newScope, type Project, populate } from "./lib/project.ts";
+import { type Ids, idAt, newScope, type Project, populate } from "./lib/project.ts";
 import { difference, rowsByProject } from "./lib/rows.ts";
 import { script } from "./lib/script.ts";
 
@@ -41,31 +41,6 @@ type Probe = {
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const LANES = 6;
-
-/** Which of a project's ids a name in a path stands for. */
-function idAt(path: string, name: string, ids: Ids): string {
-  const after = path.slice(0, path.indexOf(`{${name}}`));
-  const places: [RegExp, keyof Ids][] = [
-    [/conversations\/$|\/stream\/$/, "conversation"],
-    [/messages\/$/, "message"],
-    [/approvals\/$/, "approval"],
-    [/attachments\/$/, "attachment"],
-    [/agents\/\{id\}\/webhook-tokens\/$/, "agentToken"],
-    [/workflows\/\{id\}\/webhook-tokens\/$/, "workflowToken"],
-    [/deliveries\/$/, "delivery"],
-    [/agents\/(anonymous\/)?$/, "agent"],
-    [/workflows\/(anonymous\/)?$/, "workflow"],
-    [/executions\/$/, "execution"],
-    [/waits\/$/, "wait"],
-    [/connections\/$/, "connection"],
-    [/v1\/webhooks\/$/, "webhook"],
-    [/events\/$/, "event"],
-    [/keys\/$/, "key"],
-  ];
-  if (/versions\/$/.test(after)) return "1";
-  const place = places.find(([pattern]) => pattern.test(after));
-  return place ? ids[place[1]] : ids.agent;
-}
 
 const fill = (path: string, idOf: (name: string, index: number) => string): string => {
   let index = 0;

@@ -37,6 +37,31 @@ export type Ids = {
   event: string;
 };
 
+/** Which of a project's ids a name in a path stands for. */
+export function idAt(path: string, name: string, ids: Ids): string {
+  const after = path.slice(0, path.indexOf(`{${name}}`));
+  const places: [RegExp, keyof Ids][] = [
+    [/conversations\/$|\/stream\/$/, "conversation"],
+    [/messages\/$/, "message"],
+    [/approvals\/$/, "approval"],
+    [/attachments\/$/, "attachment"],
+    [/agents\/\{id\}\/webhook-tokens\/$/, "agentToken"],
+    [/workflows\/\{id\}\/webhook-tokens\/$/, "workflowToken"],
+    [/deliveries\/$/, "delivery"],
+    [/agents\/(anonymous\/)?$/, "agent"],
+    [/workflows\/(anonymous\/)?$/, "workflow"],
+    [/executions\/$/, "execution"],
+    [/waits\/$/, "wait"],
+    [/connections\/$/, "connection"],
+    [/v1\/webhooks\/$/, "webhook"],
+    [/events\/$/, "event"],
+    [/keys\/$/, "key"],
+  ];
+  if (/versions\/$/.test(after)) return "1";
+  const place = places.find(([pattern]) => pattern.test(after));
+  return place ? ids[place[1]] : ids.agent;
+}
+
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
