@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
 const PREFIX = "whsec_";
 const SECRET_BYTES = 32;
@@ -40,13 +40,19 @@ export function signatureHeaders(
 
 /** Interface 5.3: `sha256=` and the lowercase hex digest. */
 export const serviceSignature = (secret: string, body: string | Uint8Array): string =>
-  `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+  `sha256=${hmac(secret).update(body).digest("hex")}`;
 
 const standardMac = (secret: string, head: string, body: string | Uint8Array): string =>
-  createHmac("sha256", Buffer.from(secret.slice(PREFIX.length), "base64"))
+  hmac(Buffer.from(secret.slice(PREFIX.length), "base64"))
     .update(head)
     .update(body)
     .digest("base64");
+
+// Half the price of node:crypto's, twice a delivery; but it takes a missing key for none, and signs nothing then.
+function hmac(key: string | Uint8Array): Bun.CryptoHasher {
+  if (key.length === 0) throw new Error("a signature needs a key");
+  return new Bun.CryptoHasher("sha256", key);
+}
 
 /**
  * What a receiver does: true when every form of signature that is present is right and at least one is.

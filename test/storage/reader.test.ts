@@ -52,6 +52,22 @@ describe("reads of one turn", () => {
     expect([shared(), asked]).toEqual([1, 2]);
   });
 
+  test("that share something share it until somebody commits", async () => {
+    const { reader, count, add } = setup();
+    let asked = 0;
+    const shared = () => reader.shared("count", () => ++asked && count());
+    expect(shared()).toBe(0);
+    await nextTurn();
+    reader.refresh();
+    expect([shared(), asked]).toEqual([0, 1]);
+    await nextTurn();
+    add();
+    expect([shared(), asked]).toEqual([1, 2]);
+    for (let n = 0; n < 1_100; n++) reader.shared(`key ${n}`, () => n);
+    await nextTurn();
+    expect([shared(), asked]).toEqual([1, 3]);
+  });
+
   test("go on after a failure that ended what they saw", () => {
     const { reader, count, add } = setup();
     expect(count()).toBe(0);

@@ -2,7 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
-import { newSecret, signatureHeaders, verifyDelivery } from "../../src/webhooks/signature.ts";
+import {
+  newSecret,
+  serviceSignature,
+  signatureHeaders,
+  verifyDelivery,
+} from "../../src/webhooks/signature.ts";
 
 const lower = (headers: Record<string, string>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
@@ -59,4 +64,9 @@ describe("signatures", () => {
     const several = `v1,AAAA ${headers["webhook-signature"]}`;
     expect(verifyDelivery(secret, { ...headers, "webhook-signature": several }, "{}", 0)).toBe(true);
   });
+});
+
+test("without a secret nothing is signed", () => {
+  expect(() => serviceSignature("", "body")).toThrow();
+  expect(() => signatureHeaders("", { id: "i", at: 0, body: "b" })).toThrow();
 });

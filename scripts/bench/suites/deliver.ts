@@ -1,4 +1,3 @@
-import type { Errand } from "../../lib/errand.ts";
 import {
   arrived,
   BODY,
@@ -16,6 +15,8 @@ import type { Suite } from "../suite.ts";
 
 const CONNECTIONS = 64;
 const POSTS = 20_000;
+const LISTENERS = 50;
+const AT_ONCE = 4;
 
 /** Everything accepted and delivered, over the time from the first request to the last delivery. */
 async function endToEnd(seconds: number): Promise<{ rate: number; rss: number }> {
@@ -37,29 +38,39 @@ async function endToEnd(seconds: number): Promise<{ rate: number; rss: number }>
   }
 }
 
-const setStatus = (errand: Errand, id: string, verb: "pause" | "resume") =>
-  errand.api("POST", `/api/v1/webhooks/${id}/${verb}`, {});
-
-/** Deliveries that waited, sent as fast as they go: nothing is accepted meanwhile. */
-async function drain(seconds: number): Promise<number> {
+/** A run that many webhooks hear of: what a delivery costs, with next to nothing accepted beside it. */
+async function fanOut(seconds: number): Promise<number> {
   const receiver = await yardstick("receiver");
   try {
     return await withErrand(async (errand, key) => {
       const url = await hookOf(errand, key);
-      const id = await subscribe(errand, receiver.url);
-      const plan = { url, connections: CONNECTIONS, seconds, body: BODY };
-      const warmUp = (await loadOnce(plan)).requests;
-      await arrived(receiver.url, warmUp);
-      await setStatus(errand, id, "pause");
-      const { requests } = await loadOnce(plan);
-      const began = performance.now();
-      await setStatus(errand, id, "resume");
-      await arrived(receiver.url, warmUp + requests);
-      return requests / ((performance.now() - began) / 1_000);
+      for (let n = 0; n < LISTENERS; n++) await subscribe(errand, receiver.url);
+      const fire = async (runs: number) => {
+        for (let left = runs; left > 0; left -= AT_ONCE) {
+          await Promise.all(Array.from({ length: AT_ONCE }, () => post(url)));
+        }
+      };
+      let sent = 0;
+      let rate = 0;
+      // Until it has been measured for long enough; what went before is the warm-up.
+      for (let runs = AT_ONCE, took = 0; took < seconds; runs *= 2) {
+        const began = performance.now();
+        await fire(runs);
+        sent += runs * LISTENERS;
+        await arrived(receiver.url, sent);
+        took = (performance.now() - began) / 1_000;
+        rate = (runs * LISTENERS) / took;
+      }
+      return rate;
     });
   } finally {
     receiver.end();
   }
+}
+
+async function post(url: string): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  await (await fetch(url, { method: "POST", headers, body: BODY })).text();
 }
 
 async function posts(): Promise<number> {
@@ -92,9 +103,7 @@ async function unloaded(rounds: number): Promise<number> {
           done = resolve;
         });
         const began = performance.now();
-        const headers = { "content-type": "application/json" };
-        const response = await fetch(hook, { method: "POST", headers, body: BODY });
-        await response.text();
+        await post(hook);
         await delivered;
         if (n >= rounds / 10) times.push(performance.now() - began);
       }
@@ -110,12 +119,12 @@ export const deliver: Suite = {
   async run({ figures, seconds, repeat }) {
     const bare: number[] = [];
     const whole: { rate: number; rss: number }[] = [];
-    const drained: number[] = [];
+    const fanned: number[] = [];
     for (let round = 1; round <= repeat; round++) {
       say(`deliver, round ${round} of ${repeat} ...`);
       bare.push(await posts());
       whole.push(await endToEnd(seconds));
-      drained.push(await drain(seconds));
+      fanned.push(await fanOut(seconds));
     }
     const yardstick = { name: "bare signed POSTs", value: median(bare) };
     figures.record({ metric: "yardstick: bare signed POSTs", value: yardstick.value, unit: "/s" });
@@ -128,14 +137,14 @@ export const deliver: Suite = {
       target: ">= 3000/s",
       met: rate >= 3_000,
     });
-    const drains = median(drained);
+    const fan = median(fanned);
     figures.record({
-      metric: "deliveries that waited",
-      value: drains,
+      metric: `deliveries of runs that ${LISTENERS} webhooks hear of`,
+      value: fan,
       unit: "/s",
       yardstick,
       target: ">= 8000/s, 0.5",
-      met: drains >= 8_000 && drains / yardstick.value >= 0.5,
+      met: fan >= 8_000 && fan / yardstick.value >= 0.5,
     });
     figures.record({
       metric: "RSS after end to end",

@@ -88,6 +88,9 @@ export class Connection {
   }
 }
 
+// A quiet database changes nothing, and whoever asks for a new thing each time must not fill memory.
+const MOST_SHARED = 1_000;
+
 // The server's writer is alone but for short visits of the command line; a visit may wait this long for it.
 const BUSY_TIMEOUT_MS = 5_000;
 
@@ -111,10 +114,12 @@ export function openWriter(path: string): Connection {
  * A reading connection whose reads share a snapshot within one turn of the event loop. Every commit of the
  * writer empties a reader's page cache, so under load each read by itself would fetch the same pages from
  * the log again. The snapshot ends with the turn, and before anyone is told of a commit (`refresh`): what
- * was written is always seen by those who were told, and what others wrote by the next turn.
+ * was written is always seen by those who were told, and what others wrote by the next turn. What is `shared`
+ * lives on until anybody, of this process or another, has committed something.
  */
 export class Reader extends Connection {
   #isOpen = false;
+  #version = 0;
   readonly #shared = new Map<string, unknown>();
 
   override get<T = Row>(sql: string, ...values: Bind[]): T | undefined {
@@ -139,7 +144,6 @@ export class Reader extends Connection {
   refresh(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#shared.clear();
     // A read that failed (I/O, memory) has ended the snapshot by itself.
     if (this.raw.inTransaction) this.prepared("COMMIT").run();
   }
@@ -153,6 +157,10 @@ export class Reader extends Connection {
     if (this.#isOpen) return;
     this.prepared("BEGIN").run();
     this.#isOpen = true;
+    // The first read of the transaction: what it says holds for all that follow.
+    const { data_version } = this.prepared("PRAGMA data_version").get() as { data_version: number };
+    if (data_version !== this.#version || this.#shared.size > MOST_SHARED) this.#shared.clear();
+    this.#version = data_version;
     setImmediate(() => this.refresh());
   }
 }
