@@ -9,7 +9,9 @@ import { createTurns } from "./agents/turns.ts";
 import { createAlerts } from "./alerts/service.ts";
 import type { Config } from "./config.ts";
 import { createConnections } from "./connections/service.ts";
+import { forgetResponses } from "./door/chores.ts";
 import { createDirect } from "./door/direct.ts";
+import { createResponses } from "./door/responses.ts";
 import { createDoor } from "./door/service.ts";
 import { createEgress } from "./egress/egress.ts";
 import { createEventRecords } from "./events/records.ts";
@@ -65,6 +67,7 @@ import { lockFolder } from "./storage/sqlite/lock.ts";
 import { openLocalStorage, openStorage } from "./storage/sqlite/open.ts";
 import { databasePath } from "./storage/sqlite/paths.ts";
 import { sqliteProbe } from "./storage/sqlite/probe.ts";
+import { sqliteResponses } from "./storage/sqlite/responses.ts";
 import { sqliteRetention } from "./storage/sqlite/retention.ts";
 import type { Storage } from "./storage/sqlite/storage.ts";
 import { sqliteSubscriptions } from "./storage/sqlite/subscriptions.ts";
@@ -202,6 +205,8 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     clock,
   });
 
+  const responseStore = sqliteResponses(storage);
+  const responses = createResponses({ store: responseStore, clock });
   const door = createDoor({
     agents,
     turns,
@@ -263,6 +268,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     forgetClaims({ store: sqliteIdempotency(storage), clock }),
     forgetFigures({ store: deliveryStore, clock }),
     forgetAlerts({ store: alertStore, clock }),
+    forgetResponses({ store: responseStore, clock }),
     completeIdle({ conversations }),
   ];
   return {
@@ -293,6 +299,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     conversations,
     turns,
     door,
+    responses,
     hookTokens,
     hooks,
     forms,

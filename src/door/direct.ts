@@ -1,11 +1,11 @@
-import { type AnswerEnd, answerWhat } from "../agents/answer.ts";
+import { answerWhat } from "../agents/answer.ts";
 import { Journal } from "../agents/journal.ts";
 import { STOPPED } from "../agents/live-turns.ts";
 import type { AgentTarget } from "../agents/service.ts";
 import { tellEnd } from "../agents/tell-end.ts";
 import type { LoopDeps, TheirTools } from "../agents/turn-loop.ts";
 import { newConversation, newTurn } from "../agents/turn-rows.ts";
-import { LivePartLog, type PartLog } from "../http/part-log.ts";
+import { LivePartLog, type PartLog, type StreamPart } from "../http/part-log.ts";
 import { newId } from "../lib/ids.ts";
 import type { ModelMessage } from "../models/model.ts";
 
@@ -25,8 +25,10 @@ type Question = {
   hear(): Promise<ModelMessage[]>;
   theirs: TheirTools | undefined;
   hop: number;
-  /** Before the reader is told of the end. */
-  ended?: ((end: AnswerEnd, message_id: string) => Promise<void>) | undefined;
+  /** Before the reader is told of the end: all that it is told. */
+  ended?:
+    | ((answer: { message_id: string; created_at: number }, parts: readonly StreamPart[]) => Promise<void>)
+    | undefined;
 };
 
 const NOTHING_KEPT = { save: async () => true };
@@ -57,7 +59,10 @@ export function createDirect(deps: Deps) {
       const end = await answerWhat(deps, request, (part) => log.append(part));
       if (end.cause !== undefined)
         report("an answer failed unexpectedly", { agent_id: agent.id, error: end.cause });
-      if (end.state === "success") await ended?.(end, message_id);
+      if (end.state === "success") {
+        const finish = { type: "finish" as const, reason: end.reason, usage: end.usage };
+        await ended?.({ message_id, created_at: now }, [...log.parts, finish]);
+      }
       tellEnd(log, end);
     } catch (error) {
       report("an answer could not be stored", { agent_id: agent.id, error });

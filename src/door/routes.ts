@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { hopOf } from "../hooks/idempotency.ts";
-import { jsonOf, responses, textOf } from "../http/answers.ts";
+import { responses as answers, jsonOf, textOf } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { policies } from "../http/policy.ts";
@@ -10,6 +10,10 @@ import { chatChunks, chatCompletion } from "./chat-answer.ts";
 import { readChat } from "./chat-request.ts";
 import type { Running } from "./direct.ts";
 import { begun, type Heard, whole } from "./heard.ts";
+import { respond } from "./respond.ts";
+import { responseEvents, responseOf } from "./response-answer.ts";
+import { readResponse } from "./response-request.ts";
+import type { Responses } from "./responses.ts";
 import type { Door } from "./service.ts";
 
 const tags = ["openai"];
@@ -31,12 +35,39 @@ const ChatBody = json(
   }),
 );
 
-const COMPLETION = responses({
+const COMPLETION = answers({
   200: {
     description: "A chat.completion, or chat.completion.chunk as events.",
     content: { ...jsonOf({ type: "object" }), ...textOf("text/event-stream") },
   },
 });
+const RESPONSE = answers({
+  200: {
+    description: "A response, or its events.",
+    content: { ...jsonOf({ type: "object" }), ...textOf("text/event-stream") },
+  },
+});
+
+const ResponseBody = json(
+  Type.Object({
+    model: Type.String({ description: "The agent's id." }),
+    input: Type.Unknown({ description: "Text, or items as OpenAI's responses have them." }),
+    previous_response_id: Type.Optional(
+      Type.Unknown({ description: "The answer that this one goes on from." }),
+    ),
+    conversation: Type.Optional(
+      Type.Unknown({ description: "Any id of the client's: kept as a conversation." }),
+    ),
+    store: Type.Optional(Type.Unknown({ description: "false: the answer cannot be referred to." })),
+    stream: Type.Optional(Type.Unknown({ description: "true: server-sent events." })),
+  }),
+);
+const StoredResponse = json(
+  Type.Object({ id: Type.String(), object: Type.String(), output: Type.Array(Type.Unknown()) }),
+);
+const DeletedResponse = json(
+  Type.Object({ id: Type.String(), object: Type.String(), deleted: Type.Boolean() }),
+);
 
 const Model = Type.Object({
   id: Type.String(),
@@ -50,7 +81,7 @@ const ModelAnswer = json(Model);
 const ModelList = json(Type.Object({ object: Type.String(), data: Type.Array(Model) }));
 
 /** For clients of OpenAI's interface, with this prefix as their base address. Errors have OpenAI's body. */
-export const doorRoutes = ({ door }: { door: Door }) =>
+export const doorRoutes = ({ door, responses }: { door: Door; responses: Responses }) =>
   new Elysia({ name: "door.routes" })
     .use(policies)
     .get("/models", ({ caller }) => door.models(caller), {
@@ -79,7 +110,36 @@ export const doorRoutes = ({ door }: { door: Door }) =>
         body: ChatBody,
         detail: { ...detail("Ask an agent, as a chat completion"), ...COMPLETION },
       },
-    );
+    )
+    .post(
+      "/responses",
+      async ({ caller, body, request }) => {
+        const asked = await readResponse(body, request.headers, {
+          upTo: (id) => responses.upTo(caller, id),
+          item: (id) => responses.item(caller, id),
+        });
+        const { running, about } = await respond({ door, responses }, caller, asked, contextFor(request));
+        return answered(request, running, {
+          protocol: asked.stream ? responseEvents(about) : undefined,
+          body: () => responseOf(about, running.log.parts),
+        });
+      },
+      {
+        policy: "key",
+        body: ResponseBody,
+        detail: { ...detail("Ask an agent, as a response"), ...RESPONSE },
+      },
+    )
+    .get("/responses/:id", ({ caller, params }) => responses.get(caller, params.id), {
+      policy: "key",
+      response: StoredResponse,
+      detail: detail("Read a response on record"),
+    })
+    .delete("/responses/:id", ({ caller, params }) => responses.remove(caller, params.id), {
+      policy: "key",
+      response: DeletedResponse,
+      detail: detail("Delete a response from the record"),
+    });
 
 const contextFor = (request: Request) => ({
   request_id: contextOf(request).request_id,

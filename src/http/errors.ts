@@ -56,7 +56,8 @@ const OPENAI_TYPES: Partial<Record<ErrorCode, { type: string; code: string }>> =
 export function openaiError({ code, message, extra }: AppError, own?: string) {
   const { type = "invalid_request_error", code: usual = null } = OPENAI_TYPES[code] ?? {};
   const param = extra.faults?.[0]?.field || (usual === "model_not_found" ? "model" : null);
-  return { error: { message, type, param, code: own ?? usual } };
+  const found = usual === "model_not_found" && param !== "model" ? "not_found" : usual;
+  return { error: { message, type, param, code: own ?? found } };
 }
 
 export function errorBody(error: AppError, place: ErrorPlace): ErrorBody {

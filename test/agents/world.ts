@@ -12,6 +12,7 @@ import { createAgents } from "../../src/agents/service.ts";
 import { streamRoutes } from "../../src/agents/stream-routes.ts";
 import { createTurns } from "../../src/agents/turns.ts";
 import { createDirect } from "../../src/door/direct.ts";
+import { createResponses } from "../../src/door/responses.ts";
 import { doorRoutes } from "../../src/door/routes.ts";
 import { createDoor } from "../../src/door/service.ts";
 import { createEgress } from "../../src/egress/egress.ts";
@@ -33,6 +34,7 @@ import { sqliteConversations } from "../../src/storage/sqlite/conversations.ts";
 import { sqliteEvents } from "../../src/storage/sqlite/events.ts";
 import { sqliteExecutions } from "../../src/storage/sqlite/executions.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
+import { sqliteResponses } from "../../src/storage/sqlite/responses.ts";
 import type { Storage } from "../../src/storage/sqlite/storage.ts";
 import { sqliteTurnSteps } from "../../src/storage/sqlite/turn-steps.ts";
 import { sqliteWorkflows } from "../../src/storage/sqlite/workflows.ts";
@@ -122,6 +124,7 @@ export function world(
   const conversations = createConversations({ store, records, agents, turns, events, runner, clock });
 
   const direct = createDirect({ agents, workflows, executions, models, clock, report });
+  const responses = createResponses({ store: sqliteResponses(storage), clock });
   const door = createDoor({ agents, turns, attachments, models, direct, clock });
 
   const log = createLog({ level: "error", format: "json", clock, write: () => {}, terminal: false });
@@ -134,7 +137,7 @@ export function world(
     .use(attachmentRoutes({ attachments }))
     .use(approvalRoutes({ turns }))
     .use(streamRoutes({ turns, conversations }))
-    .use(doorRoutes({ door }));
+    .use(doorRoutes({ door, responses }));
   const maxBodyBytes = 1024 * 1024;
   const metrics = createMetrics();
   const gate = createGate({ app, authenticate, log, metrics, maxBodyBytes, state: () => "ready" });

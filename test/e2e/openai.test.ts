@@ -108,6 +108,38 @@ describe("OpenAI's own client", () => {
   });
 });
 
+describe("OpenAI's own client, by responses", () => {
+  test("creates one, and goes on from it", async () => {
+    const asked = client.responses.create({ model: agent.id, input: "Hi" });
+    (await model.next()).say("Hello").finish();
+    const first = await asked;
+    expect(first.output_text).toBe("Hello");
+    expect((await client.responses.retrieve(first.id)).output_text).toBe("Hello");
+    const going = client.responses.create({ model: agent.id, input: "And?", previous_response_id: first.id });
+    const call = await model.next();
+    expect(call.body.messages.map(({ content }: { content: string }) => content)).toEqual([
+      "Be brief.",
+      "Hi",
+      "Hello",
+      "And?",
+    ]);
+    call.say("Well").finish();
+    expect((await going).output_text).toBe("Well");
+    await client.responses.delete(first.id);
+    const gone = await client.responses.retrieve(first.id).catch((error) => error);
+    expect(gone).toBeInstanceOf(OpenAI.NotFoundError);
+  });
+
+  test("gathers one by its helper", async () => {
+    const stream = client.responses.stream({ model: agent.id, input: "Hi" });
+    const words: string[] = [];
+    stream.on("response.output_text.delta", ({ delta }) => words.push(delta));
+    (await model.next()).delta({ reasoning: "Hm" }).say("Hel", "lo").finish();
+    const response = await stream.finalResponse();
+    expect([response.status, response.output_text, words]).toEqual(["completed", "Hello", ["Hel", "lo"]]);
+  });
+});
+
 describe("AI SDK with its provider for OpenAI", () => {
   const openai = createOpenAI({ baseURL, apiKey: key.key });
   const rain = tool({ inputSchema: jsonSchema<object>(parameters), execute: async () => "yes" });
@@ -128,5 +160,44 @@ describe("AI SDK with its provider for OpenAI", () => {
     first.finish("tool_calls");
     (await model.next()).say("It rains").finish();
     expect((await tooled).text).toBe("It rains");
+  });
+
+  test("speaks responses, and refers to earlier answers by their ids", async () => {
+    const result = streamText({ model: openai(agent.id), prompt: "Hi", tools: { rain }, maxRetries: 0 });
+    (await model.next()).say("Hel", "lo").finish();
+    expect(await result.text).toBe("Hello");
+    const { messages } = await result.response;
+    const next = generateText({
+      model: openai(agent.id),
+      messages: [{ role: "user", content: "Hi" }, ...messages, { role: "user", content: "Rain?" }],
+      tools: { rain },
+      stopWhen: ({ steps }) => steps.length === 2,
+      maxRetries: 0,
+    });
+    const first = await model.next();
+    expect(first.body.messages.map(({ content }: { content: string }) => content)).toEqual([
+      "Be brief.",
+      "Hi",
+      "Hello",
+      "Rain?",
+    ]);
+    first.delta({ tool_calls: [{ index: 0, id: "c1", function: { name: "rain", arguments: "{}" } }] });
+    first.finish("tool_calls");
+    const second = await model.next();
+    expect(second.body.messages.at(-1)).toMatchObject({ role: "tool", tool_call_id: "c1" });
+    second.say("It rains").finish();
+    expect((await next).text).toBe("It rains");
+  });
+
+  test("learns that the model failed under way", async () => {
+    const errors: unknown[] = [];
+    const onError = ({ error }: { error: unknown }) => void errors.push(error);
+    const result = streamText({ model: openai(agent.id), prompt: "Hi", maxRetries: 0, onError });
+    (await model.next())
+      .say("Hel")
+      .event({ error: { message: "Overheated" } })
+      .end();
+    await result.consumeStream();
+    expect(String(JSON.stringify(errors) + (await result.finishReason))).toContain("error");
   });
 });

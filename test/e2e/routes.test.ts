@@ -42,6 +42,7 @@ describe("the interface's own description", () => {
     "/api/me",
     "/api/models",
     "/api/chat/completions",
+    "/api/responses",
     "/api/workflows",
     "/api/executions/{id}",
     "/webhooks/agents/{id}",

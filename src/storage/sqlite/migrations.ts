@@ -9,6 +9,7 @@ import records from "../../../migrations/sqlite/0008_records.sql" with { type: "
 import hooks from "../../../migrations/sqlite/0010_hooks.sql" with { type: "text" };
 import jobs from "../../../migrations/sqlite/0011_jobs.sql" with { type: "text" };
 import triggers from "../../../migrations/sqlite/0012_triggers.sql" with { type: "text" };
+import responses from "../../../migrations/sqlite/0013_responses.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
@@ -23,4 +24,5 @@ export const migrations = [
   { version: 10, name: "0010_hooks.sql", sql: hooks },
   { version: 11, name: "0011_jobs.sql", sql: jobs },
   { version: 12, name: "0012_triggers.sql", sql: triggers },
+  { version: 13, name: "0013_responses.sql", sql: responses },
 ];

@@ -11,6 +11,7 @@ import { idempotencyWrites } from "./idempotency.ts";
 import { jobWrites } from "./jobs.ts";
 import { keyWrites } from "./keys.ts";
 import { probeWrites } from "./probe.ts";
+import { responseWrites } from "./responses.ts";
 import { retentionWrites } from "./retention.ts";
 import { subscriptionWrites } from "./subscriptions.ts";
 import { triggerWrites } from "./triggers.ts";
@@ -34,6 +35,7 @@ export const operations = {
   ...jobWrites,
   ...keyWrites,
   ...probeWrites,
+  ...responseWrites,
   ...retentionWrites,
   ...subscriptionWrites,
   ...triggerWrites,
