@@ -205,6 +205,33 @@ async function useAll(
   const messages = [{ role: "user", content: "Hi" }];
   const said = await ask("POST", `/api/agents/${agent["id"]}/stream`, { id: "c", messages });
   look("answers", "stream", said.text);
+  for (const [type, config] of Object.entries({
+    bearer: { token: make("bearer of a trigger") },
+    basic: { username: "u", password: make("basic of a trigger") },
+    header: { name: "X-Key", value: make("header of a trigger") },
+    hmac: { secret: make("hmac of a trigger") },
+    github: { secret: make("github of a trigger") },
+  })) {
+    const body = { trigger_config: { auth_config: { type, ...config } } };
+    const trigger = await ask("POST", `/api/agents/${agent["id"]}/triggers`, body);
+    if (trigger.status !== 201) throw new Error(trigger.text);
+    // What was given is not told again; what the program made is, once.
+    look("answers", "POST trigger", trigger.text);
+    const { id, trigger_config } = trigger.json as { id: string; trigger_config: { path: string } };
+    const [credential] = Object.values(config).toReversed();
+    for (const authorization of [
+      `Bearer ${credential}`,
+      `Basic ${Buffer.from(`u:${credential}`).toString("base64")}`,
+    ]) {
+      const headers = { authorization, "x-key": String(credential), "x-signature": "sha256=no" };
+      const url = `${errand.url}/api/agents/webhook/${trigger_config.path}/trigger?token=${encodeURIComponent(String(credential))}`;
+      look("answers", "trigger", await (await fetch(url, { method: "POST", headers, body: "{}" })).text());
+    }
+    const rotated = await ask("POST", `/api/agents/triggers/${id}/rotate-secret`, {
+      secret: make(`new ${type} of a trigger`),
+    });
+    look("answers", "rotate trigger", rotated.text);
+  }
   await send("POST", `/api/agents/${agent["id"]}/webhook-tokens`, {}, ["token", `agent's token ${run}`]);
 
   for (const authentication of [

@@ -62,6 +62,8 @@ const narrowing = ({ ids, mark }: Project): Record<string, string> => ({
 /** A body that would be right if the address were one's own. */
 function goodBody({ method, path }: Operation): object {
   const at = `${method} ${path.replace(/^\/(api|v1)/, "")}`;
+  if (/rotate-secret/.test(at)) return {};
+  if (/PUT .*triggers/.test(at)) return { name: "taken" };
   if (/stream$/.test(at)) return { id: "probe", messages: [{ role: "user", content: "Hello" }] };
   if (/POST \/webhooks\/agents/.test(at)) return { message: "Hello" };
   if (/approvals/.test(at)) return { approved: true };
@@ -293,7 +295,7 @@ export async function probeTenants(options: {
       const after = rowsByProject(data, all);
       for (const { ids, mark } of others) {
         for (const row of difference(before.get(ids.project)!, after.get(ids.project)!))
-          report.changes.push(`${me.mark} changed ${mark}: ${row.slice(0, 300)}`);
+          if (!isNoteOfRefusal(row)) report.changes.push(`${me.mark} changed ${mark}: ${row.slice(0, 300)}`);
       }
     }
     for (const [kind, said] of bodies)
@@ -307,6 +309,9 @@ export async function probeTenants(options: {
     discard(data);
   }
 }
+
+// A trigger's owner is told who was refused; of these notes a trigger keeps a number.
+const isNoteOfRefusal = (row: string): boolean => /^. trigger_events .*"state":"refused"/.test(row);
 
 /** Owners read what is theirs; answers how many operations showed their mark or their ids. */
 async function control(operations: Operation[], projects: Project[]): Promise<number> {

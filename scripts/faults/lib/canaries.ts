@@ -8,7 +8,7 @@ export class Canaries {
   make(name: string): string {
     const core = randomBytes(15).toString("hex");
     this.#cores.set(name, core);
-    return `C+${core}/=~`;
+    return `C+/~${core}=`;
   }
 
   /** A secret that the program has made. */

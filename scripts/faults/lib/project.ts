@@ -35,6 +35,9 @@ export type Ids = {
   webhook: string;
   delivery: string;
   event: string;
+  trigger: string;
+  triggerPath: string;
+  call: string;
 };
 
 /** Which of a project's ids a name in a path stands for. */
@@ -48,7 +51,10 @@ export function idAt(path: string, name: string, ids: Ids): string {
     [/agents\/\{id\}\/webhook-tokens\/$/, "agentToken"],
     [/workflows\/\{id\}\/webhook-tokens\/$/, "workflowToken"],
     [/deliveries\/$/, "delivery"],
-    [/agents\/(anonymous\/)?$/, "agent"],
+    [/triggers\/\{trigger_id\}\/events\/$/, "call"],
+    [/triggers\/$/, "trigger"],
+    [/agents\/webhook\/$/, "triggerPath"],
+    [/agents\/(anonymous\/)?$|\/models\/$/, "agent"],
     [/workflows\/(anonymous\/)?$/, "workflow"],
     [/executions\/$/, "execution"],
     [/waits\/$/, "wait"],
@@ -171,6 +177,28 @@ export async function populate(errand: Errand, key: Key, mark: string, receiver:
     },
   );
 
+  const trigger = await good<Made & { trigger_config: { path: string } }>(
+    "POST",
+    `/api/agents/${agent.id}/triggers`,
+    {
+      name: mark,
+      description: mark,
+      trigger_config: { auth_config: { type: "bearer", token: `token-${mark}` } },
+      task_config: { message: mark },
+    },
+  );
+  const { path } = trigger.trigger_config;
+  const called = await fetch(`${errand.url}/api/agents/webhook/${path}/trigger`, {
+    method: "POST",
+    headers: { authorization: `Bearer token-${mark}`, "content-type": "application/json" },
+    body: JSON.stringify({ mark }),
+  });
+  if (called.status !== 202) throw new Error(`trigger: ${called.status} ${await called.text()}`);
+  const calls = await good<Made[] | { events: Made[] }>(
+    "GET",
+    `/api/agents/${agent.id}/triggers/${trigger.id}/events`,
+  );
+
   const execution = await good<Made>("POST", `/api/workflows/${workflow.id}/executions`, {
     metadata: { mark },
     response_type: "result",
@@ -234,6 +262,9 @@ export async function populate(errand: Errand, key: Key, mark: string, receiver:
       webhook: webhook.id,
       delivery: logged.id,
       event: event!.id,
+      trigger: trigger.id,
+      triggerPath: path,
+      call: (Array.isArray(calls) ? calls : calls.events)[0]!.id,
     },
   };
 }
