@@ -19,12 +19,15 @@ export type World = { errand: Errand; key: Key; workspace: string };
  * One program with one key for a whole file; ended and removed after its last test. What `api` is answered is
  * held to the program's own description.
  */
-export async function world(options: { env?: Record<string, string>; args?: string[] } = {}): Promise<World> {
+export async function world(
+  options: { command?: "serve" | "dev"; env?: Record<string, string>; args?: string[] } = {},
+): Promise<World> {
   const data = scratch();
   const key = await createKey(data);
   const errand = await startErrand({
     data,
     key,
+    command: options.command,
     args: ["--log-level", "warn", ...(options.args ?? [])],
     env: { ERRAND_ALLOW_TARGETS: "127.0.0.1", ...options.env },
   });
@@ -70,9 +73,13 @@ export function receiver(
   };
 }
 
-/** Asks until `done`, for what happens a moment after an answer; fails after two seconds. */
-export async function eventually<T>(ask: () => Promise<T>, done: (value: T) => boolean): Promise<T> {
-  const until = performance.now() + 2_000;
+/** Asks until `done`, for what happens a moment after an answer; fails after `patience_ms`. */
+export async function eventually<T>(
+  ask: () => Promise<T>,
+  done: (value: T) => boolean,
+  patience_ms = 2_000,
+): Promise<T> {
+  const until = performance.now() + patience_ms;
   for (;;) {
     const value = await ask();
     if (done(value)) return value;
