@@ -175,7 +175,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     target: workflows.target,
   });
 
-  const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
+  const agents = createAgents({ store: sqliteAgents(storage), workflows, connections, clock });
   const conversationStore = sqliteConversations(storage);
   const conversationRecords = sqliteConversationRecords(storage);
   const attachments = createAttachments({ store: sqliteAttachments(storage), agents, egress, clock });
@@ -188,6 +188,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     executions,
     agents,
     models,
+    connections,
     events,
     runner,
     clock,
@@ -212,7 +213,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     turns,
     attachments,
     models,
-    direct: createDirect({ agents, workflows, executions, models, clock, report }),
+    direct: createDirect({ agents, workflows, executions, models, connections, clock, report }),
     clock,
   });
 

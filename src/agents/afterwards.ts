@@ -1,12 +1,13 @@
 import type { LivePartLog } from "../http/part-log.ts";
 import { type Clock, realTime } from "../lib/clock.ts";
-import type { ModelMessage, Models } from "../models/model.ts";
+import type { ModelMessage } from "../models/model.ts";
+import { askModelOf, type ModelDeps, modelOf } from "./agent-model.ts";
 import type { AnswerEnd } from "./answer.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { textOf } from "./events.ts";
 import type { AgentTarget } from "./service.ts";
 
-type Deps = { store: Pick<ConversationStore, "history" | "note">; models: Models; clock: Clock };
+type Deps = ModelDeps & { store: Pick<ConversationStore, "history" | "note">; clock: Clock };
 
 type Answered = {
   agent: AgentTarget;
@@ -103,8 +104,8 @@ function listIn(text: string): unknown[] {
   }
 }
 
-const modelOf = ({ models }: Deps, { agent }: Talk): string => agent.settings.model ?? models.default_model;
-const isOffline = (deps: Deps, talk: Talk): boolean => modelOf(deps, talk).startsWith("offline/");
+const isOffline = ({ models }: Deps, { agent }: Talk): boolean =>
+  modelOf(models, agent).startsWith("offline/");
 
 /** What the model makes of the wish; nothing where it is not asked, fails or takes too long. */
 async function told(deps: Deps, talk: Talk, wish: string): Promise<string> {
@@ -118,7 +119,10 @@ async function told(deps: Deps, talk: Talk, wish: string): Promise<string> {
   ];
   try {
     const signal = AbortSignal.any([talk.signal, late.signal]);
-    return (await deps.models.complete({ model: modelOf(deps, talk), messages, signal })).text;
+    let text = "";
+    for await (const part of await askModelOf(deps, talk.agent, { messages, signal }))
+      if (part.type === "text") text += part.text;
+    return text;
   } catch {
     return "";
   } finally {

@@ -34,6 +34,14 @@ export const ModelConfig = Type.Object(
     ),
     time_limits: Type.Optional(TimeLimits),
     fallback_models: Type.Optional(Type.Array(modelName, { maxItems: 5 })),
+    connection: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description:
+          "Key of the model's provider: a connection of the project, of type model, by name or id; the operator's unless given.",
+      }),
+    ),
   },
   closed,
 );

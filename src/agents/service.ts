@@ -1,3 +1,4 @@
+import type { Connections } from "../connections/service.ts";
 import type { Caller } from "../keys/schema.ts";
 import { checkScope } from "../keys/scope.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";
@@ -29,10 +30,12 @@ type Belongs = (id: string, project_id: string) => Promise<"ok" | "foreign" | "m
 export function createAgents({
   store,
   workflows,
+  connections,
   clock,
 }: {
   store: AgentStore;
   workflows: { belongs: Belongs };
+  connections: Pick<Connections, "referenceFault">;
   clock: Clock;
 }) {
   async function find(id: string): Promise<AgentTarget> {
@@ -49,6 +52,11 @@ export function createAgents({
 
   async function check(caller: Caller, body: UpdateAgent, id?: string): Promise<void> {
     const faults = responseFormatFaults(body.response_format);
+    const ref = body.model_config?.connection;
+    const field = "model_config.connection";
+    const fault =
+      ref === undefined ? undefined : await connections.referenceFault(caller, ref, ["model"], field);
+    if (fault) faults.push(fault);
     if (faults.length > 0) throw invalid(faults);
     await checkReferences({ store, workflows }, { id, project_id: caller.project_id }, body);
   }

@@ -5,13 +5,13 @@ import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import {
   ModelError,
   type ModelMessage,
-  type Models,
   type ModelTool,
   type TimeLimits,
   type ToolChoice,
   type Usage,
 } from "../models/model.ts";
 import { windowOf } from "../models/windows.ts";
+import { askModelOf, type ModelDeps, modelOf } from "./agent-model.ts";
 import type { AnswerPart } from "./conversation-store.ts";
 import { answerMessages, tokensOf, trimmed } from "./history.ts";
 import type { Journal } from "./journal.ts";
@@ -30,7 +30,7 @@ import {
   toolsOf,
 } from "./tools.ts";
 
-export type LoopDeps = ToolDeps & { models: Models };
+export type LoopDeps = ToolDeps & ModelDeps;
 
 /** A call that somebody has to approve before it runs. */
 export type Asked = Pick<ApprovalRow, "id" | "path" | "tool_call_id" | "tool_name" | "args">;
@@ -141,20 +141,19 @@ type Asking = {
 };
 
 /** One answer of the model. Told part by part; `steps` has it once it is whole. */
-async function ask({ models }: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
+async function ask(deps: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
   const { agent, append, signal, message_id } = loop;
   const { steps, theirs, format, corrected, isLast } = asking;
   const { settings } = agent;
   const { temperature, max_tokens, reasoning_effort, fallback_models, time_limits } = settings.model_config;
-  const model = settings.model ?? models.default_model;
+  const model = modelOf(deps.models, agent);
   const own = asking.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
   const tools = [...own, ...theirs];
   const tool_choice = isLast ? ("none" as const) : asking.choice;
   const said = [...loop.said, ...steps.flatMap(({ parts }) => answerMessages(parts)), ...corrected];
   const messages = format ? instructed(said, format) : said;
   append({ type: "start_step", message_id });
-  const stream = models.stream({
-    model,
+  const stream = await askModelOf(deps, agent, {
     messages: trimmed(messages, budgetOf(model, settings.model_config, tools)),
     ...(tools.length > 0 ? { tools, ...(tool_choice ? { tool_choice } : {}) } : {}),
     temperature,

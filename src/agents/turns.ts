@@ -11,6 +11,7 @@ import { conflict, describe, invalidField, notFound, unavailable } from "../lib/
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { tidyUp } from "./afterwards.ts";
+import { modelOf } from "./agent-model.ts";
 import { type AnswerDeps, answer } from "./answer.ts";
 import { createApprovals, type Verdict } from "./approvals.ts";
 import type { Attachments } from "./attachments.ts";
@@ -154,7 +155,7 @@ export function createTurns(deps: Deps) {
     const { conversation, turn } = begun;
     const { id: conversation_id } = conversation;
     const log = new LivePartLog(clock);
-    const model = agent.settings.model ?? models.default_model;
+    const model = modelOf(models, agent);
     const context: JsonObject = tellContext ? { request_id, model, agent_version: agent.version } : {};
     if (tellContext || client_id === undefined) {
       log.append({ type: "data", data: [{ conversation_id, message_id, ...context }] });

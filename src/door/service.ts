@@ -1,3 +1,4 @@
+import { modelOf } from "../agents/agent-model.ts";
 import type { Attachments } from "../agents/attachments.ts";
 import { joined } from "../agents/history.ts";
 import type { AgentSettings } from "../agents/schema.ts";
@@ -156,8 +157,7 @@ export function createDoor(deps: {
       const agent = await agents.inScope(caller, asked.model);
       const chore = housekeepingOf(asked);
       if (chore) {
-        if ((agent.settings.model ?? models.default_model).startsWith("offline/"))
-          return answered(byRule(chore));
+        if (modelOf(models, agent).startsWith("offline/")) return answered(byRule(chore));
         const bare = { ...agent, settings: { ...agent.settings, ...settled(agent, asked, BARE) } };
         return direct.start({
           agent: bare,

@@ -18,6 +18,8 @@ import { brokenOff } from "./wire.ts";
 /** What models are made from: the settings that the table of providers names, and which one is the default. */
 export type ModelConfig = { [Name in keyof Config]?: Config[Name] | undefined };
 
+const providerOf = (model: string): string => model.slice(0, model.indexOf("/"));
+
 const AGAIN_MS = 500;
 /** A server that wants us to wait longer than this is given up for now. */
 const LONGEST_WAIT_MS = 5_000;
@@ -73,8 +75,14 @@ export function createModels({
   /** Asks the model, once more where that may help, then the others in turn; with the first part it is settled. */
   async function* stream(request: ModelRequest): AsyncIterable<ModelPart> {
     const { signal } = request;
-    // A caller's own key is for the model that it was given for.
-    const others = (request.fallback_models ?? []).map((model) => ({ ...request, model, access: undefined }));
+    // A caller's own key is for the provider that it was given for.
+    const access = (model: string) =>
+      providerOf(model) === providerOf(request.model) ? request.access : undefined;
+    const others = (request.fallback_models ?? []).map((model) => ({
+      ...request,
+      model,
+      access: access(model),
+    }));
     let first: unknown;
     for (const asked of [request, ...others]) {
       for (let attempt = 1; ; attempt++) {

@@ -62,14 +62,19 @@ afterEach(() => {
  * left. Without `model: "server"` they answer by the offline model.
  */
 export function world(
-  options: { storage?: Storage; model?: "offline" | "server"; ended?: (turn_id: string) => void } = {},
+  options: {
+    storage?: Storage;
+    model?: "offline" | "server";
+    ended?: (turn_id: string) => void;
+    allow?: string[];
+  } = {},
 ) {
   const storage = options.storage ?? memoryStorage();
   const clock = new TestClock();
   const reports: string[] = [];
   const report = (message: string) => void reports.push(message);
   const server = chatServer();
-  const egress = createEgress();
+  const egress = createEgress({ allow: options.allow ?? [] });
   closing.push(server.close, egress.close);
   const openai_base_url = options.model === "server" ? server.url : undefined;
   const none = { default_model: undefined, openai_api_key: undefined, ollama_host: undefined };
@@ -80,9 +85,10 @@ export function world(
     defineJob({ kind: "delivery.attempt", lane: "deliveries", per_key: 8, run: async () => done }),
   );
   const events = createEvents({ store: sqliteEvents(storage), runner });
+  const connections = connectionsOf(storage, clock);
   const workflows = createWorkflows({
     store: sqliteWorkflows(storage),
-    connections: connectionsOf(storage, clock),
+    connections,
     clock,
   });
   const engine = {
@@ -102,7 +108,7 @@ export function world(
     workflows,
   });
   runner.register(executions.job);
-  const agents = createAgents({ store: sqliteAgents(storage), workflows, clock });
+  const agents = createAgents({ store: sqliteAgents(storage), workflows, connections, clock });
   const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
   const records = sqliteConversationRecords(storage);
   const attachments = createAttachments({ store: sqliteAttachments(storage), agents, egress, clock });
@@ -115,6 +121,7 @@ export function world(
     executions,
     agents,
     models,
+    connections,
     events,
     runner,
     clock,
@@ -123,7 +130,7 @@ export function world(
   runner.register(turns.job);
   const conversations = createConversations({ store, records, agents, turns, events, runner, clock });
 
-  const direct = createDirect({ agents, workflows, executions, models, clock, report });
+  const direct = createDirect({ agents, workflows, executions, models, connections, clock, report });
   const responses = createResponses({ store: sqliteResponses(storage), clock });
   const door = createDoor({ agents, turns, attachments, models, direct, clock });
 
@@ -215,6 +222,7 @@ export function world(
     server,
     runner,
     workflows,
+    connections,
     executions,
     agents,
     conversations,
