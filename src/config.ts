@@ -161,7 +161,7 @@ export const settings = {
     kind: integer(0, 1_000_000, "requests a minute"),
     env: "ERRAND_HOOK_RATE_LIMIT",
     flag: "hook-rate-limit",
-    help: "Requests a minute that the incoming webhook of one agent or workflow takes; 0 is no limit.",
+    help: "Requests a minute that the incoming webhook of one agent or workflow, or one trigger, takes; 0 is no limit.",
     fallback: fixed(0),
   }),
   max_body_bytes: setting({

@@ -15,6 +15,7 @@ import {
   webhookBody,
   workspace,
 } from "./options.ts";
+import { triggerCommands } from "./trigger-commands.ts";
 import { workflowCommands } from "./workflow-commands.ts";
 
 const ofServe = () => import("./serve.ts");
@@ -342,6 +343,7 @@ export const commands: Entry[] = [
   ...agentCommands,
   ...workflowCommands,
   ...conversationCommands,
+  ...triggerCommands,
   connections,
   events,
   workspaces,

@@ -58,6 +58,7 @@ describe("usage", () => {
       ["workflows"],
       ["runs"],
       ["conversations"],
+      ["triggers"],
       ["nodes"],
       ["connections"],
       ["events"],
