@@ -36,9 +36,18 @@ export function tell(
 ): { text: string | undefined; conversation: string | undefined } {
   const hasQuery = Object.keys(request.query).length > 0;
   const event = { ...request, body: request.body ?? (hasQuery ? request.query : null) };
-  let rendered: { message: Json; conversation_id: Json };
+  const text = rendered(message, event);
+  if (text.trim() === "") {
+    if (message === DEFAULT_MESSAGE) throw invalidField("body", "a message", "nothing");
+    return { text: undefined, conversation: undefined };
+  }
+  const conversation = conversation_id === null ? "" : rendered(conversation_id, event).trim();
+  return { text, conversation: conversation || undefined };
+}
+
+function rendered(template: string, event: TriggerRequest): string {
   try {
-    rendered = renderDeep({ message, conversation_id }, { event }) as typeof rendered;
+    return asText(renderDeep(template, { event }));
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
     throw invalidField(
@@ -48,13 +57,6 @@ export function tell(
       `The message could not be made of this request: ${error.message}.`,
     );
   }
-  const text = asText(rendered.message);
-  const isEmpty = text.trim() === "";
-  if (isEmpty && message === DEFAULT_MESSAGE) throw invalidField("body", "a message", "nothing");
-  return {
-    text: isEmpty ? undefined : text,
-    conversation: asText(rendered.conversation_id).trim() || undefined,
-  };
 }
 
 const asText = (value: Json): string =>

@@ -209,7 +209,10 @@ describe("the message of a trigger", () => {
   test("that comes to nothing leaves the request out: answered well, recorded, told to nobody", async () => {
     const { aTrigger, messages } = world();
     const { fire, events } = await aTrigger({
-      task: { message: "{% if event.body.action == 'opened' %}Opened {{ event.body.n }}{% endif %}" },
+      task: {
+        conversation_id: "issue-{{ event.body.n }}",
+        message: "{% if event.body.action == 'opened' %}Opened {{ event.body.n }}{% endif %}",
+      },
     });
     const left = await fire({ body: { action: "closed" } });
     expect([left.status, left.body]).toMatchObject([
