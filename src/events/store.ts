@@ -40,6 +40,7 @@ export type DeliveryRow = {
   state: DeliveryState;
   reason: string | null;
   hop: number;
+  /** The very bytes, sent on every attempt; "" until they are written. */
   body: string;
   attempts: number;
   attempts_max: number;
@@ -53,16 +54,16 @@ export type DeliveryRow = {
 };
 
 /** A delivery whose way is decided inside the commit, by what its subscription is then; `job` if it needs one. */
-export type WaitingDelivery = { delivery: DeliveryRow; job: JobRow };
+export type WaitingDelivery = { delivery: PlannedDelivery; job: JobRow };
 
 /**
- * `head`: the bytes are this, the event's data and a closing brace, and are not handed on a second time; `body`
- * is empty then.
+ * `head`: the bytes are this, the event's data and a closing brace, and are stored no second time; `body` is
+ * empty then.
  */
-export type PlannedDelivery = DeliveryRow & { head?: string };
+export type PlannedDelivery = DeliveryRow & { head?: string | null };
 
 export const bytesOf = ({ head, body }: Pick<PlannedDelivery, "head" | "body">, data: string): string =>
-  head === undefined ? body : `${head}${data}}`;
+  head == null ? body : `${head}${data}}`;
 
 /**
  * An event with one answer for every subscription that lists its kind, and the jobs of those to be sent.

@@ -53,6 +53,25 @@ describe("planning an event", () => {
     expect(runner.inFlight().deliveries).toBe(0);
   });
 
+  test("the data is on disk once, and what is read back are the bytes that were sent, whatever is edited since", async () => {
+    const { webhooks, deliveries, events, caller, subscribe, anEvent, storage } = await setup();
+    const whole = await subscribe({ url });
+    const trimmed = await subscribe({ url, filters: { include_fields: ["status"] } });
+    const { outbox, placements } = await events.plan(caller, [anEvent()], 0);
+    const sent = placements.map(({ payload }) => payload as { id: string; body: string });
+    insertOutbox(storage.reader, outbox);
+    await webhooks.update(caller, whole.id, { filters: { include_fields: ["status"] } });
+    const bodies = storage.reader.all<{ body: string }>("SELECT body FROM deliveries ORDER BY id");
+    expect(bodies.map(({ body }) => body)).toEqual(["", sent[1]!.body]);
+    for (const [index, webhook] of [whole, trimmed].entries()) {
+      const kept = await deliveries.get(caller, webhook.id, sent[index]!.id);
+      expect(kept.payload).toBe(sent[index]!.body);
+      expect(kept.payload_size).toBe(Buffer.byteLength(sent[index]!.body));
+      const [entry] = (await deliveries.logs(caller, webhook.id, { limit: 10, offset: 0 })).items;
+      expect(entry?.payload_size).toBe(kept.payload_size);
+    }
+  });
+
   test("a plan that breaks off gives back the slots that it had reserved", async () => {
     const { events, caller, subscribe, anEvent, runner } = await setup();
     await subscribe({ url });

@@ -1,5 +1,5 @@
 import { BATCH_KIND } from "../../events/schema.ts";
-import type { DeliveryRow, EventRow } from "../../events/store.ts";
+import { bytesOf, type EventRow, type PlannedDelivery } from "../../events/store.ts";
 import type { JobRow } from "../../jobs/job.ts";
 import type { AttemptResult, AttemptRow, DeliveryStore, DeliveryTarget } from "../../webhooks/store.ts";
 import { raiseAlert } from "./alerts.ts";
@@ -156,7 +156,16 @@ export const deliveryWrites = {
 type TargetText = Omit<DeliveryTarget, "retry_policy"> & { retry_policy: string | null };
 
 export const sqliteDeliveries = ({ reader, writer }: Storage): DeliveryStore => ({
-  find: async (id) => reader.get<DeliveryRow>("SELECT * FROM deliveries WHERE id = ?", id),
+  find: async (id) => {
+    const row = reader.get<PlannedDelivery & { data: string | null }>(
+      `SELECT d.*, (SELECT e.data FROM events e WHERE d.head IS NOT NULL AND e.id = d.event_id) AS data
+       FROM deliveries d WHERE d.id = ?`,
+      id,
+    );
+    if (!row) return undefined;
+    const { head, data, ...delivery } = row;
+    return { ...delivery, body: data === null ? row.body : bytesOf(row, data) };
+  },
   target: async (subscription_id) =>
     reader.shared(`subscription ${subscription_id}`, () => {
       const row = reader.get<TargetText>(

@@ -7,7 +7,9 @@ const MOST_COUNTED = 10_000;
 
 const ENTRY = `SELECT d.id, d.event_id, d.subscription_id, d.kind, d.state, d.reason, d.hop, d.attempts,
     d.attempts_max, d.response_code, d.response_time_ms, d.next_attempt_at, d.created_at, d.ended_at,
-    octet_length(d.body) AS payload_size, a.started_at AS attempted_at, a.response_excerpt, a.error_class, a.error
+    CASE WHEN d.head IS NULL THEN octet_length(d.body)
+      ELSE octet_length(d.head) + (SELECT octet_length(e.data) + 1 FROM events e WHERE e.id = d.event_id)
+    END AS payload_size, a.started_at AS attempted_at, a.response_excerpt, a.error_class, a.error
   FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id AND a.number = d.attempts
   WHERE d.id = ?`;
 

@@ -1,10 +1,4 @@
-import {
-  bytesOf,
-  type DeliveryRow,
-  type EventStore,
-  type Outbox,
-  type Subscriber,
-} from "../../events/store.ts";
+import type { EventStore, Outbox, PlannedDelivery, Subscriber } from "../../events/store.ts";
 import type { Connection } from "./connection.ts";
 import { countFiltered } from "./delivery-figures.ts";
 import { insertJob } from "./jobs.ts";
@@ -23,17 +17,17 @@ export function insertOutbox(db: Connection, outbox: Outbox[]): void {
       event.data,
       event.created_at,
     );
-    for (const delivery of deliveries) insertDelivery(db, delivery, bytesOf(delivery, event.data));
+    for (const delivery of deliveries) insertDelivery(db, delivery);
     for (const job of jobs) insertJob(db, job);
     if (waiting) for (const each of waiting) insertWaiting(db, each);
   }
 }
 
-export function insertDelivery(db: Connection, delivery: DeliveryRow, body = delivery.body): void {
+export function insertDelivery(db: Connection, delivery: PlannedDelivery): void {
   db.run(
     `INSERT INTO deliveries (id, event_id, subscription_id, kind, state, reason, hop, body, attempts,
-       attempts_max, response_code, response_time_ms, next_attempt_at, created_at, ended_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       attempts_max, response_code, response_time_ms, next_attempt_at, created_at, ended_at, head)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     delivery.id,
     delivery.event_id,
     delivery.subscription_id,
@@ -41,7 +35,7 @@ export function insertDelivery(db: Connection, delivery: DeliveryRow, body = del
     delivery.state,
     delivery.reason,
     delivery.hop,
-    body,
+    delivery.body,
     delivery.attempts,
     delivery.attempts_max,
     delivery.response_code,
@@ -49,6 +43,7 @@ export function insertDelivery(db: Connection, delivery: DeliveryRow, body = del
     delivery.next_attempt_at,
     delivery.created_at,
     delivery.ended_at,
+    delivery.head ?? null,
   );
   if (delivery.state === "filtered") countFiltered(db, delivery);
 }

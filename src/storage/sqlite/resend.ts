@@ -1,5 +1,5 @@
 import { BATCH_KIND } from "../../events/schema.ts";
-import type { DeliveryRow } from "../../events/store.ts";
+import type { DeliveryRow, PlannedDelivery } from "../../events/store.ts";
 import type { ClaimOutcome } from "../../hooks/store.ts";
 import type { DeliveryStore, Replayable, Resend } from "../../webhooks/store.ts";
 import type { Connection } from "./connection.ts";
@@ -36,7 +36,7 @@ function insertAgain(
   { from, id, job }: Resend,
   { reason, again, at, attempts_max }: Pick<Resending, "reason" | "again" | "at" | "attempts_max">,
 ): void {
-  const old = db.get<DeliveryRow>("SELECT * FROM deliveries WHERE id = ?", from);
+  const old = db.get<PlannedDelivery>("SELECT * FROM deliveries WHERE id = ?", from);
   if (!old || (!again && isOutdated(db, old))) return;
   insertWaiting(db, {
     job,

@@ -52,7 +52,7 @@ export function insertWaiting(db: Connection, { delivery, job }: WaitingDelivery
     // The second: a release is under way, and what comes now must not overtake what it has still to bring.
     insertDelivery(db, { ...stays, state: "paused", reason: state.status_reason ?? "after earlier events" });
   } else if (state.batch_settings !== null && delivery.kind !== BATCH_KIND) {
-    insertDelivery(db, { ...stays, state: "batched", body: "", ended_at: delivery.created_at });
+    insertDelivery(db, { ...stays, state: "batched", body: "", head: null, ended_at: delivery.created_at });
     joinBatch(db, state, { ...delivery, job });
   } else if (state.ordered) {
     insertDelivery(db, { ...stays, state: "held", reason: HELD });
