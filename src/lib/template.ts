@@ -24,10 +24,13 @@ const LONGEST_RESULT = 256 * 1024;
 const LONGEST_VALUE = 1024 * 1024;
 // Of all texts that are rendered together: many small ones must not do what one large one may not.
 const MOST_RENDERED = 4 * 1024 * 1024;
-const MOST_RENDERING_MS = 500;
-// Rendering holds the event loop: what takes longer than this is not a text but a program.
-const LONGEST_RENDER_MS = 100;
-const MOST_MEMORY = 8 * 1024 * 1024;
+// Rendering holds the event loop: what does more than this is not a text but a program. Counted and not timed,
+// so that a template that was good once is good on a busy machine as well.
+const MOST_WORK = 100_000;
+const MOST_MEMORY = 16 * 1024 * 1024;
+// For what the count cannot see. Time in which the machine stood still is hardly any of it.
+const MOST_RENDERING_MS = 3_000;
+const LONGEST_MOMENT_MS = 25;
 const MOST_CACHED_CHARACTERS = 4 * 1024 * 1024;
 
 // No include, render, layout, block: they read other templates. No increment, decrement: they write to the scope.
@@ -96,9 +99,11 @@ const liquid = new Liquid({
   timezoneOffset: 0,
   locale: "en-US",
   parseLimit: LONGEST_TEMPLATE * 2,
-  renderLimit: LONGEST_RENDER_MS,
-  memoryLimit: MOST_MEMORY,
-  outputEscape: asText,
+  outputEscape(this: FilterCall, value: unknown) {
+    const text = asText(value);
+    this.context.memoryLimit.use(text.length);
+    return text;
+  },
 });
 liquid.registerFilter("base64", (value: unknown) => Buffer.from(asText(value)).toString("base64"));
 liquid.registerFilter("parse_json", (value: unknown) => {
@@ -124,6 +129,21 @@ liquid.registerFilter("add_seconds", (value: unknown, seconds: unknown) => {
 for (const tag of Object.keys(liquid.tags)) if (!TAGS.includes(tag)) delete liquid.tags[tag];
 for (const filter of Object.keys(liquid.filters))
   if (!FILTER_NAMES.has(filter)) liquid.unregisterFilter(filter);
+
+type FilterCall = { context: Context };
+type Filter = (this: FilterCall, ...values: unknown[]) => unknown;
+
+// Not all of Liquid's own count what they are given: hashing, encoding and reading a long text do not.
+for (const name of FILTER_NAMES) {
+  const filter = liquid.filters[name] as Filter;
+  liquid.registerFilter(name, function (this: FilterCall, ...values: unknown[]) {
+    this.context.memoryLimit.use(values.reduce((sum: number, value) => sum + lengthOf(value), 1));
+    return filter.apply(this, values);
+  });
+}
+
+const lengthOf = (value: unknown): number =>
+  typeof value === "string" || Array.isArray(value) ? value.length : 0;
 
 const LATEST_MS = 8.64e15;
 
@@ -174,7 +194,7 @@ function parse(text: string): Parsed {
     // `new Value` reads what it can and stops; the parser above knows whether all of it was meant.
     if (pieces) parsed = { kind: "paths", pieces, single: single !== undefined };
     else if (single) parsed = { kind: "value", value: new Value(single, liquid) };
-    else parsed = { kind: "template", template: liquid.parse(text) };
+    else parsed = { kind: "template", template: counted(liquid.parse(text)) };
   } catch (error) {
     throw new TemplateError(wording(error));
   }
@@ -228,20 +248,70 @@ function renderPaths(
     const value = typeof piece === "string" ? piece : read(piece, scope);
     if (value === MISSING) return undefined;
     result += asText(value);
+    if (result.length > LONGEST_RESULT)
+      throw new TemplateError(`a rendered text is over ${LONGEST_RESULT} characters`);
   }
-  if (result.length > LONGEST_RESULT)
-    throw new TemplateError(`a rendered text is over ${LONGEST_RESULT} characters`);
-  spend(budget, result.length);
+  budget.write(result.length);
   return result;
 }
 
 /** Renders every text in `value`, keys apart; the rest is copied. Throws TemplateError. */
 export function renderDeep(value: Json, scope: Record<string, unknown>): Json {
-  return renderWithin(value, scope, { characters: MOST_RENDERED, ms: MOST_RENDERING_MS });
+  return renderWithin(value, scope, new Budget());
 }
 
-/** What is left for the texts that are still to come. */
-type Budget = { characters: number; ms: number };
+/**
+ * What is left for the texts that are still to come. Liquid asks it as its `renderLimit` before each piece and
+ * as its `memoryLimit` for what it puts together.
+ */
+class Budget {
+  #characters = MOST_RENDERED;
+  #work = MOST_WORK;
+  #memory = MOST_MEMORY;
+  #ms = MOST_RENDERING_MS;
+  #seen = Number.POSITIVE_INFINITY;
+
+  write(characters: number): void {
+    this.#characters -= characters;
+    if (this.#characters < 0)
+      throw new TemplateError(`what is rendered together is over ${MOST_RENDERED} characters`);
+  }
+
+  work(amount: number): void {
+    this.#work -= amount;
+    if (this.#work < 0) throw new TemplateError("what is rendered together takes too many operations");
+  }
+
+  use(amount: number): void {
+    if (!(amount > 0)) return;
+    this.#memory -= amount;
+    if (this.#memory < 0) throw new TemplateError("what is rendered together takes too much memory");
+  }
+
+  check(now: number): void {
+    this.#ms -= Math.min(Math.max(0, now - this.#seen), LONGEST_MOMENT_MS);
+    this.#seen = now;
+    if (this.#ms < 0)
+      throw new TemplateError(`what is rendered together takes over ${MOST_RENDERING_MS / 1_000} s`);
+  }
+}
+
+/** The same pieces, each of which counts before it is rendered: a long one for more than a short one. */
+function counted(templates: Template[]): Template[] {
+  for (const piece of templates) {
+    const { length } = piece.token.getText();
+    const isLiteral = "str" in piece;
+    const render = piece.render.bind(piece);
+    piece.render = (context, emitter) => {
+      const budget = context.renderLimit as unknown as Budget;
+      budget.work(isLiteral ? 1 : 1 + Math.floor(length / 100));
+      if (isLiteral) budget.use(length);
+      return render(context, emitter);
+    };
+    if (piece.children) counted(toValueSync(piece.children(false, true)));
+  }
+  return templates;
+}
 
 function renderWithin(value: Json, scope: Record<string, unknown>, budget: Budget): Json {
   if (typeof value === "string") return renderText(value, scope, budget);
@@ -253,13 +323,6 @@ function renderWithin(value: Json, scope: Record<string, unknown>, budget: Budge
     return rendered;
   }
   return value;
-}
-
-function spend(budget: Budget, characters: number): void {
-  budget.characters -= characters;
-  if (budget.characters < 0) {
-    throw new TemplateError(`what is rendered together is over ${MOST_RENDERED} characters`);
-  }
 }
 
 // Assigning `__proto__` would set the prototype.
@@ -276,24 +339,23 @@ function renderText(text: string, scope: Record<string, unknown>, budget: Budget
     const rendered = renderPaths(parsed.pieces, parsed.single, scope, budget);
     if (rendered !== undefined) return rendered;
   }
-  if (budget.ms < 0) throw new TemplateError(`what is rendered together takes over ${MOST_RENDERING_MS} ms`);
-  const started = performance.now();
   try {
-    const context = new StrictContext(scope, liquid.options, { sync: true }, { liquid });
+    const limits = { renderLimit: budget as never, memoryLimit: budget as never };
+    const context = new StrictContext(scope, liquid.options, { sync: true }, { liquid, ...limits });
+    budget.check(performance.now());
+    if (parsed.kind === "value") budget.work(1 + Math.floor(text.length / 100));
     if (parsed.kind === "value") return asJson(toValue(toValueSync(parsed.value.value(context))), budget);
-    const template = parsed.kind === "template" ? parsed.template : liquid.parse(text);
+    const template = parsed.kind === "template" ? parsed.template : counted(liquid.parse(text));
     const result = liquid.renderSync(template, context) as string;
     if (result.length > LONGEST_RESULT)
       throw new TemplateError(`a rendered text is over ${LONGEST_RESULT} characters`);
-    spend(budget, result.length);
+    budget.write(result.length);
     return result;
   } catch (error) {
     if (error instanceof TemplateError) throw error;
     // What a filter of ours says, Liquid wraps.
     const { originalError } = error as { originalError?: unknown };
     throw originalError instanceof TemplateError ? originalError : new TemplateError(wording(error));
-  } finally {
-    budget.ms -= performance.now() - started;
   }
 }
 
@@ -305,7 +367,7 @@ function asJson(value: unknown, budget: Budget): Json {
   const text = typeof value === "object" ? (JSON.stringify(value) ?? "null") : String(value);
   if (text.length > LONGEST_VALUE)
     throw new TemplateError(`a rendered value is over ${LONGEST_VALUE} characters`);
-  spend(budget, text.length);
+  budget.write(text.length);
   return typeof value === "object" ? (JSON.parse(text) as Json) : text;
 }
 
