@@ -106,10 +106,15 @@ export const validateWorkflow = (call: Call) =>
     async (services): Promise<number> => {
       const target = call.args[0]!;
       const stored = isUuid(target) && !existsSync(target);
-      const body = stored
-        ? await reaching(call, services, (caller) => services.workflows.get(caller, target))
-        : contentOf(readBody(target)).body;
-      const { valid, faults } = services.workflows.validate({ ...body });
+      const { valid, faults } = stored
+        ? await reaching(call, services, async (caller) =>
+            services.workflows.validate(caller, { ...(await services.workflows.get(caller, target)) }),
+          )
+        : // For the project that it would be made in, if there is one yet.
+          await services.workflows.validate(
+            (await callersOf(call, services))[0],
+            contentOf(readBody(target)).body,
+          );
       if (call.flags["json"]) putJson(call.output, { valid, faults });
       else if (valid) call.output.words("nothing is wrong with it\n");
       else

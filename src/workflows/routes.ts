@@ -44,7 +44,7 @@ export const workflowRoutes = ({ workflows }: { workflows: Workflows }) =>
       response: WorkflowRecord,
       detail: { summary: "Read a public workflow", tags },
     })
-    .post("/workflows/validate", ({ body }) => workflows.validate(body), {
+    .post("/workflows/validate", ({ caller, body }) => workflows.validate(caller, body), {
       policy: "key",
       body: ValidateWorkflow,
       response: Validity,

@@ -120,6 +120,7 @@ export function createWorkflows(deps: {
       definition_hash: definition.hash,
       public_clone: body.public_clone ?? false,
       public_runnable: body.public_runnable ?? false,
+      // Nobody can like a workflow: the interface has no verb for it.
       num_likes: 0,
       num_runs: 0,
       num_views: 0,
@@ -213,14 +214,23 @@ export function createWorkflows(deps: {
       await store.remove(id);
     },
 
-    /** Every fault at once, without storing anything; a record as it was read may be sent whole. */
-    validate(body: ValidateWorkflow): { valid: boolean; faults: Fault[] } {
+    /**
+     * Every fault at once, without storing anything; a record as it was read may be sent whole. Connections are
+     * looked up in the caller's project, where there is a caller: a file alone has none.
+     */
+    async validate(
+      caller: Caller | undefined,
+      body: ValidateWorkflow,
+    ): Promise<{ valid: boolean; faults: Fault[] }> {
       const given = Object.fromEntries(
         Object.entries(body).filter(([field]) => !OWNED.some((owned) => owned === field)),
       );
-      const misshapen = CreateWorkflow.faults(given);
-      const faults =
-        misshapen.length > 0 ? misshapen : programFaults(completeProgram(given as CreateWorkflow));
+      const faults = CreateWorkflow.faults(given);
+      if (faults.length === 0) {
+        const program = completeProgram(given as CreateWorkflow);
+        faults.push(...programFaults(program));
+        if (caller) faults.push(...(await connectionFaults(connections, caller, program.nodes)));
+      }
       return { valid: faults.length === 0, faults };
     },
 

@@ -240,6 +240,22 @@ describe("validation", () => {
       faults: [],
     });
   });
+
+  test("looks connections up as a save does, with all other faults", async () => {
+    const { call } = setup();
+    const asks = { node_type_name: "api_call", name: "ask", input_config: { url: "http://a.example/" } };
+    const named = { ...asks, input_config: { ...asks.input_config, connection: "nobody" } };
+    const { body } = await call("POST", "/workflows/validate", {
+      nodes: [named, { ...greet, name: "vars" }],
+    });
+    expect(body).toMatchObject({
+      valid: false,
+      faults: [
+        { field: "nodes.1.name" },
+        { field: "nodes.0.input_config.connection", expected: "a connection of this project" },
+      ],
+    });
+  });
 });
 
 test("the node types are listed with plain JSON Schemas", async () => {
