@@ -18,7 +18,7 @@ import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
 import { operationsRoutes } from "./http/operations-routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
 import type { Log } from "./lib/log.ts";
-import { triggerRoutes } from "./triggers/routes.ts";
+import { triggerDirect, triggerRoutes } from "./triggers/routes.ts";
 import { VERSION } from "./version.ts";
 import { egressIpRoutes, webhookRoutes } from "./webhooks/routes.ts";
 import { workflowRoutes } from "./workflows/routes.ts";
@@ -64,7 +64,7 @@ export function createServer(
     .use(operationsRoutes(operations))
     .use(features)
     .group("/api/v1", (management) => management.use(webhookRoutes(services)).use(eventRoutes(services)));
-  return { app, direct: incomingDirect(services) };
+  return { app, direct: { ...incomingDirect(services), ...triggerDirect(prefixOf(config), services) } };
 }
 
 const isPrivate = ({ host, public_url, trusted_proxies }: Config): boolean =>

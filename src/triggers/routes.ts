@@ -6,6 +6,7 @@ import { answerWith, created, jsonOf, noContent, responses } from "../http/answe
 import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
+import type { Direct } from "../http/routes.ts";
 import { json } from "../lib/schema.ts";
 import type { TriggerCalls } from "./calls.ts";
 import {
@@ -27,6 +28,18 @@ const CALLED = responses({
   200: { description: "An answer to a sender that proves its address first.", content: jsonOf({}) },
   202: { description: "The message is on record; the trigger's response_code.", content: jsonOf(Accepted) },
 });
+
+/** The calls for the gate to make itself, as those of other webhooks; `prefix` is the API's. */
+export const triggerDirect = (
+  prefix: string,
+  { triggerCalls }: { triggerCalls: TriggerCalls },
+): Record<string, Direct> => ({
+  [`ALL ${prefix}/agents/webhook/:path/trigger`]: (_, request, context) =>
+    triggerCalls.invoke(pathIn(context.path), request, context),
+});
+
+const pathIn = (address: string): string =>
+  decodeURIComponent(/\/webhook\/([^/]+)\/trigger\/?$/.exec(address)?.[1] ?? "");
 
 /** Interface 4.3. */
 export const triggerRoutes = ({

@@ -38,6 +38,22 @@ describe("a call of a trigger", () => {
     );
   });
 
+  test("is the same by the framework as past it, with a slash at the end as without", async () => {
+    for (const direct of [true, false]) {
+      const { aTrigger, messages, send } = world({ direct });
+      const { at } = await aTrigger({ auth: { type: "bearer", token: "t0ken" } });
+      const sent = { ...TEXT, headers: { authorization: "Bearer t0ken", "webhook-id": "1" } };
+      const odd = at.replace("webhook/", "webhook/%30");
+      const upper = at.replace(/[0-9a-f-]{36}/, (path) => path.toUpperCase());
+      const statuses = [];
+      for (const path of [at, `${at}/`, upper]) statuses.push((await send("POST", path, sent)).status);
+      expect([direct, statuses]).toEqual([direct, [202, 202, 202]]);
+      expect((await send("POST", odd, sent)).status).toBe(401);
+      expect((await send("POST", at, TEXT)).status).toBe(401);
+      expect(messages()).toEqual(["Hi"]);
+    }
+  });
+
   test("by HEAD or OPTIONS starts nothing and tells nobody whether there is such a trigger", async () => {
     const { aTrigger, send, messages } = world();
     const { at } = await aTrigger();

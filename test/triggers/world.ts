@@ -10,7 +10,7 @@ import { sqliteTriggers } from "../../src/storage/sqlite/triggers.ts";
 import { createAuthConfigs } from "../../src/triggers/auth-config.ts";
 import { createTriggerCalls } from "../../src/triggers/calls.ts";
 import { createRecords } from "../../src/triggers/records.ts";
-import { triggerRoutes } from "../../src/triggers/routes.ts";
+import { triggerDirect, triggerRoutes } from "../../src/triggers/routes.ts";
 import { createTriggers } from "../../src/triggers/service.ts";
 import { world as agentsWorld, CALLER, OTHER } from "../agents/world.ts";
 import { testVault } from "../helpers/connections.ts";
@@ -29,8 +29,8 @@ type Sent = {
   key?: string;
 };
 
-/** Triggers behind the real gate, before real agents, over real SQLite. */
-export function world(options: { quota?: number } = {}) {
+/** Triggers behind the real gate, before real agents, over real SQLite. `direct: false`: calls go by the framework. */
+export function world(options: { quota?: number; direct?: boolean } = {}) {
   const agents = agentsWorld();
   const { storage, clock } = agents;
   const store = sqliteTriggers(storage);
@@ -66,7 +66,15 @@ export function world(options: { quota?: number } = {}) {
     .use(edge({ log, authenticate }))
     .use(bodies)
     .use(triggerRoutes({ triggers, triggerCalls }));
-  const gate = createGate({ app, authenticate, log, metrics: createMetrics(), maxBodyBytes: MAX_BODY });
+  const direct = options.direct === false ? {} : triggerDirect("", { triggerCalls });
+  const gate = createGate({
+    app,
+    direct,
+    authenticate,
+    log,
+    metrics: createMetrics(),
+    maxBodyBytes: MAX_BODY,
+  });
 
   async function send(method: string, path: string, { body, type, headers, key }: Sent = {}) {
     const bytes =
