@@ -101,11 +101,9 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const real = realTime(clock);
   const vault = openVault(config);
   await proveVault(vault, sqliteVault(storage));
-  const egress = createEgress({
-    allow: config.allow_targets,
-    egress_ips: config.egress_ips,
-    proxy: config.egress_proxy,
-  });
+  const way = { egress_ips: config.egress_ips, proxy: config.egress_proxy };
+  const egress = createEgress({ ...way, allow: config.allow_targets });
+  const publicEgress = createEgress(way);
   const report = (message: string, fields: Record<string, unknown>) => log.error(message, fields);
   const jobs = sqliteJobs(storage);
   const runner = createRunner({
@@ -178,7 +176,13 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
   const agents = createAgents({ store: sqliteAgents(storage), workflows, connections, clock });
   const conversationStore = sqliteConversations(storage);
   const conversationRecords = sqliteConversationRecords(storage);
-  const attachments = createAttachments({ store: sqliteAttachments(storage), agents, egress, clock });
+  const attachments = createAttachments({
+    store: sqliteAttachments(storage),
+    agents,
+    egress,
+    publicEgress,
+    clock,
+  });
   const turns = createTurns({
     store: tellingEnds(conversationStore, waiters.ended),
     records: conversationRecords,
@@ -277,6 +281,7 @@ async function createServices({ config, storage, clock, log, runsJobs }: World) 
     clock,
     log,
     egress,
+    publicEgress,
     jobs,
     runner,
     workspaces,
@@ -391,6 +396,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   async function close(): Promise<void> {
     for (const stop of stops) stop();
     services?.egress.close();
+    services?.publicEgress.close();
     await closeStorage?.();
     lock?.release();
     log.flush();
@@ -475,6 +481,7 @@ export async function openLocal(
       services,
       async close() {
         services.egress.close();
+        services.publicEgress.close();
         await storage.close();
       },
     };

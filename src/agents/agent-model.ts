@@ -1,7 +1,16 @@
 import { secretsOf } from "../connections/conceal.ts";
 import type { OpenConnection } from "../connections/types.ts";
 import { conceal } from "../lib/conceal.ts";
-import { ModelError, type ModelPart, type ModelRequest, type Models } from "../models/model.ts";
+import {
+  ModelError,
+  type ModelPart,
+  type ModelRequest,
+  type Models,
+  type ModelTool,
+  type TimeLimits,
+} from "../models/model.ts";
+import { windowOf } from "../models/windows.ts";
+import { tokensOf } from "./history.ts";
 import type { AgentTarget } from "./service.ts";
 
 export type ModelDeps = {
@@ -56,4 +65,31 @@ async function* concealing(stream: AsyncIterable<ModelPart>, secrets: string[]):
     const { code, message, retryable, retry_after } = error;
     throw new ModelError(code, conceal(message, secrets), retryable, retry_after);
   }
+}
+
+const ms = (seconds: number | undefined): number | undefined => seconds && seconds * 1_000;
+
+/** As an agent has them, in milliseconds; what it leaves open is left out. */
+export function limitsOf(given: AgentTarget["settings"]["model_config"]["time_limits"]): Partial<TimeLimits> {
+  const limits = {
+    connect: ms(given?.connect_seconds),
+    first_token: ms(given?.first_token_seconds),
+    between_tokens: ms(given?.between_tokens_seconds),
+    total: ms(given?.total_seconds),
+  };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
+}
+
+const LEAST_ROOM = 1_000;
+
+/** What is left of the model's window for messages. */
+export function budgetOf(
+  model: string,
+  { max_tokens, max_input_tokens }: AgentTarget["settings"]["model_config"],
+  tools: ModelTool[],
+): number {
+  const window = windowOf(model);
+  const reserve = Math.min(max_tokens ?? window / 8, window / 2);
+  const room = window - reserve - tokensOf({ role: "system", content: JSON.stringify(tools) });
+  return Math.max(LEAST_ROOM, Math.min(room, max_input_tokens ?? room));
 }

@@ -5,7 +5,7 @@ import { invalidField, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import { imageTypeOf } from "../lib/image-type.ts";
 import { sha256Hex } from "../lib/secrets.ts";
-import type { ImagePart } from "./conversation-store.ts";
+import type { ConversationRow, ImagePart } from "./conversation-store.ts";
 import { checked, IMAGES, LARGEST_IMAGE, type SentImage } from "./sent-images.ts";
 import type { Agents } from "./service.ts";
 
@@ -28,9 +28,13 @@ export type AttachmentStore = {
   agentOf(id: string): Promise<string | undefined>;
   /** Those of a conversation that does not exist. */
   dropOrphans(conversation_id: string): Promise<void>;
+  /** The same for all of them. */
+  dropLost(): Promise<void>;
 };
 
 export type Attachments = ReturnType<typeof createAttachments>;
+
+type Out = Pick<Egress, "request">;
 
 const FETCH_MS = 15_000;
 
@@ -39,17 +43,20 @@ export function createAttachments({
   store,
   agents,
   egress,
+  publicEgress,
   clock,
 }: {
   store: AttachmentStore;
   agents: Pick<Agents, "inScope">;
-  egress: Pick<Egress, "request">;
+  egress: Out;
+  /** For strangers: no private address, also none that the operator allows the project's own work. */
+  publicEgress: Out;
   clock: Clock;
 }) {
   /** By the guarded way out, like everything that somebody else names. */
-  async function fetched(url: string, field: string): Promise<Uint8Array> {
+  async function fetched(url: string, field: string, by: Out): Promise<Uint8Array> {
     const asked = { method: "GET", url, timeoutMs: FETCH_MS, maxBytes: LARGEST_IMAGE + 1, redirects: 3 };
-    const answer = await egress.request(asked).catch((error) => {
+    const answer = await by.request(asked).catch((error) => {
       if (error instanceof EgressError) throw invalidField(field, IMAGES, `no answer (${error.class})`);
       throw error;
     });
@@ -57,21 +64,26 @@ export function createAttachments({
     return checked(answer.body, field);
   }
 
-  const bytesOf = (images: SentImage[]): Promise<Uint8Array[]> =>
-    Promise.all(images.map((image) => ("bytes" in image ? image.bytes : fetched(image.url, image.field))));
+  const bytesOf = (images: SentImage[], by: Out): Promise<Uint8Array[]> =>
+    Promise.all(
+      images.map((image) => ("bytes" in image ? image.bytes : fetched(image.url, image.field, by))),
+    );
 
   return {
     /** Fetches what is elsewhere; nothing is kept. */
     async show(images: SentImage[]): Promise<{ media_type: string; data: string }[]> {
-      return (await bytesOf(images)).map((bytes) => ({
+      return (await bytesOf(images, egress)).map((bytes) => ({
         media_type: imageTypeOf(bytes)!,
         data: base64(bytes),
       }));
     },
 
     /** Fetches what is elsewhere and puts all on record for a conversation, before the message that shows them. */
-    async take(conversation_id: string, images: SentImage[]): Promise<ImagePart[]> {
-      const all = await bytesOf(images);
+    async take(
+      { id: conversation_id, owner }: Pick<ConversationRow, "id" | "owner">,
+      images: SentImage[],
+    ): Promise<ImagePart[]> {
+      const all = await bytesOf(images, owner === "anonymous" ? publicEgress : egress);
       const parts: ImagePart[] = [];
       for (const [index, bytes] of all.entries()) {
         const media_type = imageTypeOf(bytes)!;
@@ -92,6 +104,9 @@ export function createAttachments({
 
     /** For a message that was not stored after all: nothing is left of a conversation that never was. */
     drop: (conversation_id: string) => store.dropOrphans(conversation_id),
+
+    /** At start, when no message is on its way in: what was put on record for one that a crash kept out. */
+    dropLost: () => store.dropLost(),
 
     /** A picture as a model takes it; undefined: it is gone. */
     async forModel(id: string): Promise<{ media_type: string; data: string } | undefined> {

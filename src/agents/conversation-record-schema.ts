@@ -90,6 +90,16 @@ export const WholeConversation = answers(
   Type.Object({
     ...conversation,
     pending_approvals: Type.Array(Approval),
-    messages: Type.Array(Type.Object(message)),
+    messages: Type.Array(
+      Type.Object({
+        ...message,
+        error: orNull(
+          Type.Object(
+            { code: text, message: text },
+            { description: "Why it has no whole answer, or is none." },
+          ),
+        ),
+      }),
+    ),
   }),
 );

@@ -7,7 +7,7 @@ export type Feedback = { rating: "up" | "down"; comment: string | null; given_at
 export type RecordedMessage = MessageRow & { feedback: Feedback | null; active: boolean };
 
 /** Where a turn stands in the tree of its conversation. */
-export type TurnLink = Pick<TurnRow, "id" | "state" | "hop" | "parent_id" | "answers">;
+export type TurnLink = Pick<TurnRow, "id" | "state" | "error" | "hop" | "parent_id" | "answers">;
 
 export type ConversationChange = Partial<
   Pick<ConversationRow, "title" | "tags" | "metadata" | "resolution" | "satisfaction_score">

@@ -16,7 +16,7 @@ import type {
 import type { ConversationRow, ConversationStore } from "./conversation-store.ts";
 import { conversationCompleted } from "./events.ts";
 import type { LiveTurn } from "./live-turns.ts";
-import { present, presentMessage } from "./present.ts";
+import { errorsOf, present, presentMessage } from "./present.ts";
 import type { Agents, AgentTarget } from "./service.ts";
 import type { StopQuery } from "./stream-protocol.ts";
 import type { Turns } from "./turns.ts";
@@ -66,11 +66,15 @@ export function createConversations(deps: Deps) {
   async function whole(row: ConversationRow) {
     const { messages, turns: links } = await records.everything(row.id);
     const variants = variantsOf(messages, links);
+    const errors = errorsOf(messages, links);
     const chosen = messages.filter(({ active }) => active);
     return {
       ...present(row),
       pending_approvals: await turns.pendingApprovals(row.id),
-      messages: chosen.map((message) => presentMessage(message, variants.get(message.id))),
+      messages: chosen.map((message) => ({
+        ...presentMessage(message, variants.get(message.id)),
+        error: errors.get(message.id) ?? null,
+      })),
     };
   }
 

@@ -1,5 +1,5 @@
 import { iso, isoOrNull } from "../lib/clock.ts";
-import type { RecordedMessage } from "./conversation-records.ts";
+import type { RecordedMessage, TurnLink } from "./conversation-records.ts";
 import type { ConversationRow } from "./conversation-store.ts";
 import { textOf } from "./events.ts";
 
@@ -41,3 +41,17 @@ export const presentMessage = (row: RecordedMessage, variants: string[] = [row.i
   execution_id: row.turn_id,
   created_at: iso(row.created_at),
 });
+
+/** Why a message has no whole answer, or is none: by the last message on record of each turn that failed. */
+export function errorsOf(
+  messages: RecordedMessage[],
+  turns: TurnLink[],
+): Map<string, { code: string; message: string }> {
+  const last = new Map(messages.map(({ id, turn_id }) => [turn_id, id]));
+  return new Map(
+    turns.flatMap(({ id, error }) => {
+      const message_id = last.get(id);
+      return error === null || message_id === undefined ? [] : [[message_id, JSON.parse(error)]];
+    }),
+  );
+}

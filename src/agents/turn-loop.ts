@@ -6,14 +6,12 @@ import {
   ModelError,
   type ModelMessage,
   type ModelTool,
-  type TimeLimits,
   type ToolChoice,
   type Usage,
 } from "../models/model.ts";
-import { windowOf } from "../models/windows.ts";
-import { askModelOf, type ModelDeps, modelOf } from "./agent-model.ts";
+import { askModelOf, budgetOf, limitsOf, type ModelDeps, modelOf } from "./agent-model.ts";
 import type { AnswerPart } from "./conversation-store.ts";
-import { answerMessages, tokensOf, trimmed } from "./history.ts";
+import { answerMessages, trimmed } from "./history.ts";
 import type { Journal } from "./journal.ts";
 import { type AnswerFormat, answerFormatOf, correction, instructed } from "./response-format.ts";
 import type { AgentTarget } from "./service.ts";
@@ -60,7 +58,6 @@ export type LoopEnd = { kind: "answered"; reason: string; text: string } | { kin
 
 const MOST_CALLS = 32;
 const LONGEST_CALL_ID = 100;
-const LEAST_RESERVE = 1_000;
 
 /**
  * Lets the model answer, runs what it calls, tells it the results, until it calls nothing more:
@@ -339,22 +336,11 @@ const misfit = (fault: string) =>
     true,
   );
 
-const ms = (seconds: number | undefined): number | undefined => seconds && seconds * 1_000;
-
-function limitsOf(given: AgentTarget["settings"]["model_config"]["time_limits"]): Partial<TimeLimits> {
-  const limits = {
-    connect: ms(given?.connect_seconds),
-    first_token: ms(given?.first_token_seconds),
-    between_tokens: ms(given?.between_tokens_seconds),
-    total: ms(given?.total_seconds),
-  };
-  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
-}
-
 const NOBODY_TO_ASK = failure(
   "NEEDS_APPROVAL",
   "This call needs a person's approval, and nobody can be asked in this conversation.",
 );
+
 const TOO_MANY = failure("TOO_MANY_CALLS", `At most ${MOST_CALLS} tools can be called at once.`);
 
 function addWords(
@@ -395,16 +381,4 @@ function usableId(given: string, taken: Set<string>): string {
       : given;
   taken.add(id);
   return id;
-}
-
-/** What is left of the model's window for messages. */
-function budgetOf(
-  model: string,
-  { max_tokens, max_input_tokens }: AgentTarget["settings"]["model_config"],
-  tools: ModelTool[],
-): number {
-  const window = windowOf(model);
-  const reserve = Math.min(max_tokens ?? window / 8, window / 2);
-  const room = window - reserve - tokensOf({ role: "system", content: JSON.stringify(tools) });
-  return Math.max(LEAST_RESERVE, Math.min(room, max_input_tokens ?? room));
 }

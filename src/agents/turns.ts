@@ -7,7 +7,7 @@ import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull, realTime } from "../lib/clock.ts";
-import { conflict, describe, invalidField, notFound, unavailable } from "../lib/errors.ts";
+import { conflict, describe, invalidField, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { tidyUp } from "./afterwards.ts";
@@ -17,12 +17,14 @@ import { createApprovals, type Verdict } from "./approvals.ts";
 import type { Attachments } from "./attachments.ts";
 import { branchOf } from "./branch.ts";
 import type { ConversationRecords } from "./conversation-records.ts";
-import type { AnswerPart, ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
+import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
 import { Journal } from "./journal.ts";
 import { type LiveTurn, LiveTurns } from "./live-turns.ts";
+import { answerOf, claimOn, retryRaced } from "./once.ts";
 import { recordAnswer } from "./record.ts";
 import { recordedLog } from "./recorded-log.ts";
+import { recoverStreams } from "./recover.ts";
 import type { AgentSettings } from "./schema.ts";
 import type { SentImage } from "./sent-images.ts";
 import type { Agents, AgentTarget } from "./service.ts";
@@ -64,7 +66,6 @@ type Deps = AnswerDeps & {
 type Spoken = Said & { images: SentImage[]; place?: Place; source: TurnRow["source"]; hop: number };
 
 type Begun = { conversation: ConversationRow; turn: TurnRow };
-type BeginOutcome = Awaited<ReturnType<ConversationStore["begin"]>>;
 
 /**
  * Turns: a message to an agent and the answer to it.
@@ -109,7 +110,7 @@ export function createTurns(deps: Deps) {
     const turn = newTurn(conversation, { ...message, now });
     let stored = false;
     try {
-      const images = message.images.length > 0 ? await attachments.take(conversation.id, message.images) : [];
+      const images = message.images.length > 0 ? await attachments.take(conversation, message.images) : [];
       const said = branch?.kind === "again" ? undefined : userMessage(turn, { ...message, images });
       const told = [
         ...(isNew ? [conversationStarted(conversation)] : []),
@@ -239,11 +240,11 @@ export function createTurns(deps: Deps) {
      * A message by anyone to a public agent; its conversations are apart from those of the project, and an
      * id continues one only if nobody could have guessed it. How the agent is made is not told.
      */
-    talkAnonymously: async (agent_id: string, request: StreamRequest, context: StreamContext) =>
-      talk(await agents.publicTarget(agent_id), "anonymous", unguessable(request), {
-        ...context,
-        tellContext: false,
-      }),
+    async talkAnonymously(agent_id: string, asked: StreamRequest, given: StreamContext) {
+      const { request, context } = unguessable(asked, given);
+      const agent = await agents.publicTarget(agent_id);
+      return talk(agent, "anonymous", request, { ...context, tellContext: false });
+    },
 
     /**
      * A message that is answered later, by a job: durable before the answer (interface 4.4).
@@ -321,21 +322,7 @@ export function createTurns(deps: Deps) {
       };
     },
 
-    /**
-     * At start: streams that died with the program have nobody left to answer, and say so in their
-     * conversation; how many there were. Turns with a job are run again by it.
-     */
-    async recover(): Promise<number> {
-      const unfinished = await store.unfinishedStreams();
-      await Promise.all(
-        unfinished.map(async (turn) => {
-          const { id } = turn;
-          const parts = (await steps.steps(id)).flatMap((step) => (step.path === "" ? step.parts : []));
-          await store.finish(interruptedByCrash(turn, parts, clock.now()));
-        }),
-      );
-      return unfinished.length;
-    },
+    recover: () => recoverStreams(deps),
 
     /** Lets what streams end, at most `patienceMs`, then ends it; resolves when every end is on record. */
     async stop(patienceMs = 0): Promise<void> {
@@ -352,18 +339,6 @@ export function createTurns(deps: Deps) {
 const usualMs = ({ recent_turns, recent_turn_ms }: AgentTarget): number =>
   recent_turns > 0 ? Math.round(recent_turn_ms / recent_turns) : USUAL_TURN_MS;
 
-const claimOn = (claim: IdempotencyClaim | undefined, made: { status: number; body: JsonObject }) =>
-  claim && { ...claim, status: made.status, response: JSON.stringify(made.body) };
-
-/** Two first messages of one conversation at the same moment: the second joins what the first made. */
-async function retryRaced<T>(attempt: () => Promise<T | undefined>): Promise<T> {
-  for (let tries = 0; tries < 3; tries++) {
-    const outcome = await attempt();
-    if (outcome !== undefined) return outcome;
-  }
-  throw unavailable("This conversation is busy.");
-}
-
 /** The sender's name for the conversation; the rest of the context is for the model. */
 function readContext({ conversation_id, ...facts }: JsonObject): {
   client_id: string | undefined;
@@ -376,47 +351,16 @@ function readContext({ conversation_id, ...facts }: JsonObject): {
   return { client_id: given, facts: Object.keys(facts).length > 0 ? facts : undefined };
 }
 
-function answerOf(
-  outcome: BeginOutcome,
-  made: { status: number; body: JsonObject },
-): StartAnswer | undefined {
-  switch (outcome.outcome) {
-    case "new":
-      return { ...made, replayed: false };
-    case "replay":
-      return { status: outcome.status, body: JSON.parse(outcome.response), replayed: true };
-    case "mismatch":
-      throw conflict("This Idempotency-Key was used with another request.");
-    case "raced":
-      return undefined;
-  }
-}
-
-/** Words after the last whole step are lost with the program's memory; that something was being said is not. */
-const interruptedByCrash = ({ id, conversation_id }: TurnRow, parts: AnswerPart[], now: number) => ({
-  turn_id: id,
-  conversation_id,
-  state: "interrupted" as const,
-  error: JSON.stringify({ code: "INTERRUPTED", message: "Errand stopped while this was being answered." }),
-  ended_at: now,
-  message: {
-    id: newId(),
-    conversation_id,
-    turn_id: id,
-    role: "assistant" as const,
-    parts,
-    state: "interrupted" as const,
-    usage: null,
-    created_at: now,
-  },
-  outbox: [],
-});
-
 // As long as the ids that chat clients make at random. Two visitors whose pages both say "chat-1" must not
 // meet in one conversation: each begins one of their own, and goes on with the id that the answer names.
 const SHORTEST_ID = 16;
 
-const unguessable = (request: StreamRequest): StreamRequest =>
-  request.client_id !== undefined && request.client_id.length < SHORTEST_ID
-    ? { ...request, client_id: undefined }
-    : request;
+const isGuessable = (name: string | undefined): boolean => name !== undefined && name.length < SHORTEST_ID;
+
+/** The same of the names that requests are told apart by: two visitors may both call theirs "1". */
+function unguessable(request: StreamRequest, { idempotency, ...context }: StreamContext) {
+  return {
+    request: isGuessable(request.client_id) ? { ...request, client_id: undefined } : request,
+    context: { ...context, idempotency: isGuessable(idempotency?.key) ? undefined : idempotency },
+  };
+}

@@ -57,6 +57,8 @@ describe("a model that", () => {
       expect(error).toMatchObject({ message: expect.stringMatching(/^The model/) });
       expect(parts.at(-1)).toMatchObject({ type: "finish", reason: "error" });
       expect(w.rows("turns")).toMatchObject([{ state: "failed" }]);
+      const { body } = await w.call("GET", `/agents/${agent}/conversations/c1`);
+      expect(body.messages.at(-1).error.message).toStartWith("The model");
       expect(w.rows("messages").map(({ role, state }) => [role, state])).toEqual([
         ["user", "complete"],
         ...(kept ? [["assistant", "failed"]] : []),

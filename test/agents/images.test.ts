@@ -67,6 +67,30 @@ describe("a picture of a message", () => {
     for (const table of ["conversations", "messages", "attachments"]) expect(w.rows(table)).toEqual([]);
   });
 
+  test("of a stranger comes from public servers alone, whatever the operator allows the project", async () => {
+    const png = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(new Uint8Array(PNG)) });
+    const w = world({ model: "server", allow: ["127.0.0.1"] });
+    const agent = await w.anAgent({ visibility: "public" });
+    const body = withImages(`http://127.0.0.1:${png.port}/cat.png`);
+    const refused = await w.call("POST", `/agents/anonymous/${agent}/stream`, body, { authorization: "" });
+    expect([refused.status, refused.body.error.details.received]).toEqual([400, "no answer (blocked)"]);
+    const talking = w.ask("POST", `/agents/${agent}/stream`, body);
+    (await w.server.next()).say("A cat").finish();
+    expect(await (await talking).text()).toContain("A cat");
+    png.stop(true);
+  });
+
+  test("that a crash left without its message is gone after the next start", async () => {
+    const { w, talk } = await setup();
+    await talk(withImages(dataUrl(PNG)));
+    const [kept] = w.rows("attachments") as [{ id: string }];
+    const row = { sha256: "0", media_type: "image/png", size: 1, data: "AA==", created_at: 0 };
+    await w.storage.writer.submit("attachments.put", { ...row, id: "lost", conversation_id: NOWHERE });
+    expect(w.rows("attachments")).toHaveLength(2);
+    await w.turns.recover();
+    expect(w.rows("attachments")).toEqual([kept]);
+  });
+
   test("is out of reach for other agents, other projects and those without a key", async () => {
     const { w, agent, talk, read } = await setup();
     await talk(withImages(dataUrl(PNG)));

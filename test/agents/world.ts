@@ -75,7 +75,8 @@ export function world(
   const report = (message: string) => void reports.push(message);
   const server = chatServer();
   const egress = createEgress({ allow: options.allow ?? [] });
-  closing.push(server.close, egress.close);
+  const publicEgress = createEgress();
+  closing.push(server.close, egress.close, publicEgress.close);
   const openai_base_url = options.model === "server" ? server.url : undefined;
   const none = { default_model: undefined, openai_api_key: undefined, ollama_host: undefined };
   const models = createModels({ config: { ...none, openai_base_url }, egress, clock });
@@ -111,7 +112,13 @@ export function world(
   const agents = createAgents({ store: sqliteAgents(storage), workflows, connections, clock });
   const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
   const records = sqliteConversationRecords(storage);
-  const attachments = createAttachments({ store: sqliteAttachments(storage), agents, egress, clock });
+  const attachments = createAttachments({
+    store: sqliteAttachments(storage),
+    agents,
+    egress,
+    publicEgress,
+    clock,
+  });
   const turns = createTurns({
     store,
     records,

@@ -31,7 +31,12 @@ function dropOrphans(db: Connection, conversation_id: string): void {
   );
 }
 
+function dropLost(db: Connection): void {
+  db.run("DELETE FROM attachments WHERE conversation_id NOT IN (SELECT id FROM conversations)");
+}
+
 export const attachmentWrites = {
+  "attachments.dropLost": (db: Connection) => dropLost(db),
   "attachments.put": put,
   "attachments.dropOrphans": (db: Connection, conversation_id: string) => dropOrphans(db, conversation_id),
 };
@@ -44,5 +49,6 @@ export const sqliteAttachments = ({ reader, writer }: Storage): AttachmentStore 
       "SELECT c.agent_id FROM attachments a JOIN conversations c ON c.id = a.conversation_id WHERE a.id = ?",
       id,
     )?.agent_id,
+  dropLost: () => writer.submit("attachments.dropLost", undefined),
   dropOrphans: (conversation_id) => writer.submit("attachments.dropOrphans", conversation_id),
 });

@@ -123,7 +123,7 @@ export const sqliteConversationRecords = ({ reader, writer }: Storage): Conversa
       )
       .map(recorded),
     turns: reader.all<TurnLink>(
-      "SELECT id, state, hop, parent_id, answers FROM turns WHERE conversation_id = ? ORDER BY id",
+      "SELECT id, state, error, hop, parent_id, answers FROM turns WHERE conversation_id = ? ORDER BY id",
       conversation_id,
     ),
   }),
@@ -138,7 +138,7 @@ export const sqliteConversationRecords = ({ reader, writer }: Storage): Conversa
     return row && recorded(row);
   },
   turnLink: async (id) =>
-    reader.get<TurnLink>("SELECT id, state, hop, parent_id, answers FROM turns WHERE id = ?", id),
+    reader.get<TurnLink>("SELECT id, state, error, hop, parent_id, answers FROM turns WHERE id = ?", id),
   async lastSaid(conversation_id) {
     const row = reader.get<MessageText & { count: number }>(
       `SELECT *, count(*) OVER () AS count FROM messages

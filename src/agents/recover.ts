@@ -1,0 +1,48 @@
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
+import type { Attachments } from "./attachments.ts";
+import type { AnswerPart, ConversationStore, TurnRow } from "./conversation-store.ts";
+import type { StepStore } from "./step-store.ts";
+
+type Deps = {
+  store: Pick<ConversationStore, "unfinishedStreams" | "finish">;
+  steps: Pick<StepStore, "steps">;
+  attachments: Pick<Attachments, "dropLost">;
+  clock: Clock;
+};
+
+/**
+ * At start: streams that died with the program have nobody left to answer, and say so in their
+ * conversation; how many there were. Turns with a job are run again by it.
+ */
+export async function recoverStreams({ store, steps, attachments, clock }: Deps): Promise<number> {
+  const unfinished = await store.unfinishedStreams();
+  await Promise.all(
+    unfinished.map(async (turn) => {
+      const parts = (await steps.steps(turn.id)).flatMap((step) => (step.path === "" ? step.parts : []));
+      await store.finish(interruptedByCrash(turn, parts, clock.now()));
+    }),
+  );
+  await attachments.dropLost();
+  return unfinished.length;
+}
+
+/** Words after the last whole step are lost with the program's memory; that something was being said is not. */
+const interruptedByCrash = ({ id, conversation_id }: TurnRow, parts: AnswerPart[], now: number) => ({
+  turn_id: id,
+  conversation_id,
+  state: "interrupted" as const,
+  error: JSON.stringify({ code: "INTERRUPTED", message: "Errand stopped while this was being answered." }),
+  ended_at: now,
+  message: {
+    id: newId(),
+    conversation_id,
+    turn_id: id,
+    role: "assistant" as const,
+    parts,
+    state: "interrupted" as const,
+    usage: null,
+    created_at: now,
+  },
+  outbox: [],
+});
