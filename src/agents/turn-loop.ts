@@ -146,7 +146,9 @@ async function ask(deps: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
   const model = modelOf(deps.models, agent);
   const own = asking.tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
   const tools = [...own, ...theirs];
-  const tool_choice = isLast ? ("none" as const) : asking.choice;
+  // An answer that missed its form is told again, and is no time for calls.
+  const isToTell = isLast || corrected.length > 0;
+  const tool_choice = isToTell ? ("none" as const) : asking.choice;
   const said = [...loop.said, ...steps.flatMap(({ parts }) => answerMessages(parts)), ...corrected];
   const messages = format ? instructed(said, format) : said;
   append({ type: "start_step", message_id });
@@ -158,7 +160,7 @@ async function ask(deps: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
     reasoning_effort,
     fallback_models,
     // Some servers hold a model that is bound to a form from calling anything.
-    response_format: tools.length > 0 && !isLast ? undefined : format?.wire,
+    response_format: tools.length > 0 && !isToTell ? undefined : format?.wire,
     limits: limitsOf(time_limits),
     signal,
   });

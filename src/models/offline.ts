@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
+import { formed } from "./formed.ts";
 import { type ModelMessage, type ModelPart, type ModelRequest, type Provider, wordsIn } from "./model.ts";
 
 const NAME = "errand";
@@ -21,7 +22,7 @@ export const offline: Provider = {
       return;
     }
     const said = asked?.answer ?? answerTo(request);
-    const answer = request.response_format ? JSON.stringify({ answer: said }) : said;
+    const answer = inForm(said, request.response_format);
     for (const word of answer.match(/\S+\s*/g) ?? []) {
       if (request.signal.aborted) return;
       yield { type: "text", text: word };
@@ -29,6 +30,13 @@ export const offline: Provider = {
     yield { type: "finish", reason: "stop", usage: { ...usage, completion_tokens: words(answer) } };
   },
 };
+
+/** What a schema asks for that takes thought is left out; whoever reads the answer tells that it does not fit. */
+function inForm(said: string, format: ModelRequest["response_format"]): string {
+  if (!format) return said;
+  const value = format.type === "json_schema" ? formed(format.schema, said) : undefined;
+  return JSON.stringify(value ?? { answer: said });
+}
 
 const words = (text: string): number => text.split(/\s+/).filter((word) => word !== "").length;
 

@@ -52,6 +52,28 @@ describe("an agent whose answers have a form", () => {
     expect(messages[1]!.parts).toEqual([{ type: "text", text: '{"city":"Oslo"}' }]);
   });
 
+  test("binds the model to it where it asks again, though it has tools", async () => {
+    const w = world({ model: "server" });
+    const sub_agents = [{ agent_id: await w.anAgent({ name: "Helper" }) }];
+    const parts = said(w, await w.anAgent({ ...formed, sub_agents }));
+    const first = await w.server.next();
+    expect(first.body.response_format).toBeUndefined();
+    first.say("Oslo, I think").finish();
+    const second = await w.server.next();
+    expect(second.body).toMatchObject({ tool_choice: "none", response_format: { type: "json_schema" } });
+    second.say('{"city":"Oslo"}').finish();
+    expect(textOf(await parts)).toBe('{"city":"Oslo"}');
+  });
+
+  test("has it of the offline model as well", async () => {
+    const w = world();
+    const alone = JSON.parse(textOf(await said(w, await w.anAgent(formed))));
+    expect(alone).toEqual({ city: expect.stringContaining("offline model") });
+    const sub_agents = [{ agent_id: await w.anAgent({ name: "Helper" }) }];
+    const parts = await said(w, await w.anAgent({ ...formed, sub_agents }));
+    expect(JSON.parse(textOf(parts))).toEqual({ city: expect.any(String) });
+  });
+
   test("says readably that the model missed it twice", async () => {
     const w = world({ model: "server" });
     const parts = said(w, await w.anAgent(formed));
