@@ -223,6 +223,27 @@ describe("a token", () => {
   });
 });
 
+test("the webhook of a deleted agent or workflow answers as one that never was, with every token of it", async () => {
+  for (const [type, record] of [
+    ["agents", { name: "Guide" }],
+    ["workflows", GREET],
+  ] as const) {
+    const { id, path, token } = await hookOf(type, record);
+    const fire = async (at: string) => {
+      const answer = await fetch(
+        `${errand.url}${at}?token=${token}`,
+        json({ message: "x", input_data: { name: "x" } }),
+      );
+      const { error } = (await answer.json()) as { error?: { code: string; message: string } };
+      return [answer.status, error?.code, error?.message];
+    };
+    expect((await fire(path))[0]).toBe(202);
+    expect((await errand.api("DELETE", `/api/${type}/${id}`)).status).toBe(204);
+    expect(await fire(path)).toEqual(await fire(`/webhooks/${type}/${crypto.randomUUID()}`));
+    expect((await fire(path))[0]).toBe(401);
+  }
+});
+
 describe("a request that no sender would make", () => {
   const requestTo = (path: string, head: string, body = "") =>
     `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${head}\r\n${body}`;
