@@ -1,6 +1,6 @@
 import { CreateAgent, UpdateAgent } from "../agents/schema.ts";
-import type { Services } from "../app.ts";
 import type { Caller } from "../keys/schema.ts";
+import type { Services } from "../services.ts";
 import { checked, readBody } from "./body.ts";
 import { type Call, callerOf, callersOf, reaching, text, withServices } from "./command.ts";
 import { usageError } from "./exit.ts";

@@ -1,9 +1,10 @@
 import { mkdirSync } from "node:fs";
 import type { Command } from "commander";
-import type { App, AppOptions, LocalOptions, Services } from "../app.ts";
+import type { App, AppOptions, LocalOptions } from "../app.ts";
 import { type Config, type LoadedConfig, loadConfig, settings } from "../config.ts";
 import type { Caller } from "../keys/schema.ts";
 import { AppError } from "../lib/errors.ts";
+import type { Services } from "../services.ts";
 import type { DataFolder } from "../storage/folder.ts";
 import { VERSION } from "../version.ts";
 import { EXIT, ExitError } from "./exit.ts";

@@ -1,6 +1,6 @@
-import type { Services } from "../app.ts";
 import { CreateConnection, UpdateConnection } from "../connections/schema.ts";
 import type { Caller } from "../keys/schema.ts";
+import type { Services } from "../services.ts";
 import { checked, readBody } from "./body.ts";
 import { type Call, callerOf, callersOf, reaching, text, withServices } from "./command.ts";
 import { EXIT, ExitError, usageError } from "./exit.ts";

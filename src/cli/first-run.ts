@@ -1,4 +1,4 @@
-import type { Services } from "../app.ts";
+import type { Services } from "../services.ts";
 
 export type FirstRun = {
   workspace_id: string;

@@ -1,6 +1,6 @@
-import type { Services } from "../app.ts";
 import type { Caller } from "../keys/schema.ts";
 import { fit, padTo, printable } from "../lib/terminal.ts";
+import type { Services } from "../services.ts";
 import type { Call } from "./command.ts";
 import { EXIT, ExitError } from "./exit.ts";
 

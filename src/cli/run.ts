@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
-import type { Services } from "../app.ts";
 import { ReplayExecution, StartExecution } from "../executions/schema.ts";
 import type { StartAnswer } from "../executions/start.ts";
 import type { Caller } from "../keys/schema.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { Services } from "../services.ts";
 import { DEFAULT_NAME } from "../workflows/defaults.ts";
 import { UpdateWorkflow } from "../workflows/schema.ts";
 import { checked, readBody } from "./body.ts";

@@ -1,6 +1,6 @@
-import type { Services } from "../app.ts";
 import { ListExecutions } from "../executions/schema.ts";
 import type { Caller } from "../keys/schema.ts";
+import type { Services } from "../services.ts";
 import { checked } from "./body.ts";
 import { type Call, callersOf, reaching, withServices } from "./command.ts";
 import { EXIT } from "./exit.ts";

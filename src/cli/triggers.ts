@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import type { Services } from "../app.ts";
 import type { Caller } from "../keys/schema.ts";
 import { isObject } from "../lib/json.ts";
+import type { Services } from "../services.ts";
 import { AUTHENTICATIONS } from "../triggers/authentication/index.ts";
 import {
   CreateTrigger,

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
-import type { Services } from "../app.ts";
 import type { Caller } from "../keys/schema.ts";
 import { isUuid } from "../lib/ids.ts";
+import type { Services } from "../services.ts";
 import {
   CreateWorkflow,
   OWNED,
