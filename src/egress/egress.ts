@@ -1,6 +1,7 @@
 import dns from "node:dns";
 import { networkInterfaces } from "node:os";
 import { LRUCache } from "lru-cache";
+import type { Cancel } from "../lib/cancel.ts";
 import type { Fault } from "../lib/errors.ts";
 import type { Answer } from "./answer.ts";
 import { chunksOf, collect } from "./body.ts";
@@ -29,7 +30,7 @@ export type EgressRequest = {
   redirects?: number;
   /** The operator named this target in the configuration: private addresses are fine. */
   trusted?: boolean;
-  signal?: AbortSignal;
+  signal?: Cancel;
   /** How long the connection may take to stand, TLS included; within `timeoutMs` unless given. */
   connectMs?: number;
 };

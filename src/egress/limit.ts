@@ -1,3 +1,4 @@
+import type { Cancel } from "../lib/cancel.ts";
 import { EgressError } from "./errors.ts";
 
 /** Ends a request when its time is up or its caller gives up; one per request, over all its redirects. */
@@ -5,10 +6,10 @@ export class Limit {
   error: EgressError | undefined;
   #end: ((error: EgressError) => void) | undefined;
   readonly #deadline: Deadline;
-  readonly #signal: AbortSignal | undefined;
+  readonly #signal: Cancel | undefined;
   readonly #abort = () => this.#fire(new EgressError("aborted", "the request was given up"));
 
-  constructor({ timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal }) {
+  constructor({ timeoutMs, signal }: { timeoutMs: number; signal?: Cancel }) {
     this.#signal = signal;
     this.#deadline = {
       at: performance.now() + timeoutMs,

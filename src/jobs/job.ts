@@ -1,3 +1,5 @@
+import type { Cancel } from "../lib/cancel.ts";
+
 /** A lane is a budget of work in flight, so that one sort of work cannot take another's room. */
 export type Lane = "runs" | "turns" | "deliveries" | "timers";
 
@@ -41,7 +43,8 @@ export type JobRun = {
   attempt: number;
   /** Aborted by cancellation and by a shutdown that ran out of patience; made when first asked for. */
   readonly signal: AbortSignal;
-  /** The same without making a signal. */
+  /** The same for whoever only wants to be told, without making a signal. */
+  readonly cancel: Cancel;
   isAborted(): boolean;
   /** What the placer already had in memory; absent after a restart or a wait. */
   payload?: unknown;

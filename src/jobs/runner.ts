@@ -1,3 +1,4 @@
+import type { Cancel } from "../lib/cancel.ts";
 import { type Clock, realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { Backlog } from "./backlog.ts";
@@ -95,12 +96,13 @@ type LaneState = {
 };
 
 /** A job under way. A signal costs more than a short job does, so it is made when something asks for it. */
-class ActiveJob implements JobRun {
+class ActiveJob implements JobRun, Cancel {
   readonly lease: Lease;
   /** Found under way when the lane was crowded, and then put aside. */
   found: "not yet" | "once" | "aside" = "not yet";
   #controller: AbortController | undefined;
   #reason: Error | undefined;
+  #listeners: Set<() => void> | undefined;
 
   constructor(
     readonly row: JobRow,
@@ -121,13 +123,32 @@ class ActiveJob implements JobRun {
     return this.#controller.signal;
   }
 
+  get cancel(): Cancel {
+    return this;
+  }
+
+  get aborted(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  addEventListener(_: "abort", listener: () => void): void {
+    this.#listeners ??= new Set();
+    this.#listeners.add(listener);
+  }
+
+  removeEventListener(_: "abort", listener: () => void): void {
+    this.#listeners?.delete(listener);
+  }
+
   isAborted(): boolean {
     return this.#reason !== undefined;
   }
 
   abort(reason: Error): void {
+    if (this.#reason) return;
     this.#reason = reason;
     this.#controller?.abort(reason);
+    for (const listener of this.#listeners ?? []) listener();
   }
 }
 

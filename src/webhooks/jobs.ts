@@ -87,7 +87,7 @@ export function deliveryAttempt(
       let answered: Answered;
       try {
         const headers = deliveryHeaders(deps, target, outgoing);
-        answered = await sendOnce(deps, { url, headers, body, timeoutMs: ATTEMPT_MS, signal: job.signal });
+        answered = await sendOnce(deps, { url, headers, body, timeoutMs: ATTEMPT_MS, signal: job.cancel });
       } finally {
         entry.leave();
       }

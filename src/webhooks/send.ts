@@ -1,4 +1,5 @@
 import { type Egress, EgressError, type EgressErrorClass } from "../egress/egress.ts";
+import type { Cancel } from "../lib/cancel.ts";
 import { type Clock, realTime } from "../lib/clock.ts";
 import { conceal, formsOf } from "../lib/conceal.ts";
 import type { Vault } from "../lib/vault.ts";
@@ -73,7 +74,7 @@ export async function sendOnce(
     headers: Headers;
     body: string;
     timeoutMs: number;
-    signal?: AbortSignal;
+    signal?: Cancel;
   },
 ): Promise<Answered> {
   const started_at = clock.now();

@@ -356,6 +356,7 @@ describe("a crash", () => {
       lease: { id: row.id, attempt: row.attempt },
       attempt: 1,
       signal: new AbortController().signal,
+      cancel: new AbortController().signal,
       isAborted: () => false,
     };
     await expect(job.run(row.ref, run)).rejects.toThrow("killed");
