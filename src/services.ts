@@ -169,7 +169,7 @@ export async function createServices({ config, storage, clock, log, runsJobs }: 
     clock,
   });
   const turns = createTurns({
-    store: tellingEnds(conversationStore, waiters.ended),
+    store: tellingEnds(conversationStore, { ended: waiters.ended, due: runner.wake }),
     records: conversationRecords,
     attachments,
     steps: sqliteTurnSteps(storage),

@@ -90,6 +90,8 @@ export type TurnRow = {
   parent_id: string | null;
   /** The turn whose message it answers once more; null: one of its own. */
   answers: string | null;
+  /** The execution that waits for it: whatever ends the turn makes its job due. */
+  asked_by: string | null;
 };
 
 /**

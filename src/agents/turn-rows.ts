@@ -55,7 +55,12 @@ export function idleMsOf({ settings }: AgentTarget): number {
 /** A stream is answered at once, a webhook's turn when its job comes to it. */
 export function newTurn(
   conversation: ConversationRow,
-  { source, hop, now }: { source: TurnRow["source"]; hop: number; now: number },
+  {
+    source,
+    hop,
+    asked_by,
+    now,
+  }: { source: TurnRow["source"]; hop: number; asked_by?: string | undefined; now: number },
 ): TurnRow {
   return {
     id: newId(),
@@ -73,6 +78,7 @@ export function newTurn(
     ended_at: null,
     parent_id: null, // both are decided where it is stored
     answers: null,
+    asked_by: asked_by ?? null,
   };
 }
 

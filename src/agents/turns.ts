@@ -63,7 +63,13 @@ type Deps = AnswerDeps & {
 };
 
 /** A message on its way in: its pictures not yet on record, its place in the conversation not yet found. */
-type Spoken = Said & { images: SentImage[]; place?: Place; source: TurnRow["source"]; hop: number };
+type Spoken = Said & {
+  images: SentImage[];
+  place?: Place;
+  source: TurnRow["source"];
+  hop: number;
+  asked_by?: string | undefined;
+};
 
 type Begun = { conversation: ConversationRow; turn: TurnRow };
 
@@ -251,12 +257,12 @@ export function createTurns(deps: Deps) {
      * `context.conversation_id` threads.
      */
     async enqueue(agent: AgentTarget, request: EnqueueRequest): Promise<StartAnswer> {
-      const { message: text, user_id, metadata, source, hop, idempotency } = request;
+      const { message: text, user_id, metadata, source, hop, asked_by, idempotency } = request;
       const { client_id, facts } = readContext(request.context);
       const opening: Opening = { agent, owner: "project", client_id, user_id, metadata };
       return retryRaced(async () => {
         let answered: StartAnswer | undefined;
-        await begin(opening, { text, images: [], facts, source, hop }, async (beginning) => {
+        await begin(opening, { text, images: [], facts, source, hop, asked_by }, async (beginning) => {
           const { turn, conversation } = beginning;
           const estimated_completion = iso(clock.now() + usualMs(agent));
           const made = request.answer({ execution_id: turn.id, estimated_completion });

@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import { redact } from "../lib/redact.ts";
 import { renderDeep } from "../lib/template.ts";
 import { nodeType } from "../nodes/index.ts";
-import { NodeError, type NodeResult, type NodeType } from "../nodes/node.ts";
+import { NodeError, type NodeResult, type NodeType, type NodeWait } from "../nodes/node.ts";
 import { holds } from "../nodes/when.ts";
 import type { Node } from "../workflows/schema.ts";
 import { failStep, goOnAfterFailure, toError } from "./failure.ts";
@@ -192,10 +192,14 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
       return await runFlow({ ...around, node, type, step, before, config });
     }
     const input = renderDeep(config, place.scope);
-    // What is shown of a step is read by more people than may know its credentials.
-    keepInput(run, step, type.effect === "none" ? input : redact(input));
-    step.attempts++;
-    if (type.effect !== "none") {
+    const waited = before?.state === "waiting" ? before : undefined;
+    if (waited) refuseLate(run, step, options);
+    else {
+      // What is shown of a step is read by more people than may know its credentials.
+      keepInput(run, step, type.effect === "none" ? input : redact(input));
+      step.attempts++;
+    }
+    if (type.effect !== "none" && !waited) {
       if (before?.state === "started" && options.on_unknown === "fail") {
         throw new NodeError(
           "UNKNOWN_OUTCOME",
@@ -206,7 +210,8 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
       run.hasLoose ||= position.includes(".");
       if (!(await run.journal.mark(mark, takeAround(run), options.on_unknown === "fail"))) return LOST;
     }
-    const result = await callNode(run, type, input, position, place, options);
+    const result = await callNode(run, type, input, { position, place, options, waited });
+    if ("waits" in result) return putDown(run, step, result.waits, options);
     // From here to the end of the step nothing is waited for: what was spent and the step are stored together.
     run.spent.tokens += result.tokens ?? 0;
     run.spent.external_calls += result.external_calls ?? 0;
@@ -229,16 +234,41 @@ function giveUp(run: Run, step: StepRow, { code, message }: RunLimit): Ended {
   return { kind: "stopped", outcome: { kind: "failed", error } };
 }
 
+// Whoever is waited for wakes the run; this is for what nobody tells of, a record that was deleted, say.
+const LOOK_AGAIN_MS = 3_600_000;
+
+/** A node that waits holds nothing meanwhile: what it waits for is on record, and so is its step. */
+function putDown(run: Run, step: StepRow, waits: JsonObject, options: StepOptions): Ended {
+  const at = Math.min(run.clock.now() + LOOK_AGAIN_MS, deadlineOf(step, options));
+  record(run, { ...step, state: "waiting", output: JSON.stringify(waits), wake_at: at });
+  run.hasLoose = true;
+  return { kind: "suspended", at, reason: `an answer to ${step.name}` };
+}
+
+const deadlineOf = ({ started_at }: StepRow, { timeout_seconds }: StepOptions): number =>
+  timeout_seconds === undefined ? Number.POSITIVE_INFINITY : started_at + timeout_seconds * 1_000;
+
+/** A step that waited has its time limit from its beginning. */
+function refuseLate(run: Run, step: StepRow, options: StepOptions): void {
+  if (run.clock.now() >= deadlineOf(step, options)) throw tooLate(options);
+}
+
+const tooLate = ({ timeout_seconds }: StepOptions): NodeError =>
+  new NodeError("TIMEOUT", `The step did not end within ${timeout_seconds} s.`, { retryable: true });
+
 class Expired extends Error {}
 
 async function callNode(
   run: Run,
   type: NodeType,
   input: Json,
-  position: string,
-  place: Place,
-  options: StepOptions,
-): Promise<NodeResult> {
+  {
+    position,
+    place,
+    options,
+    waited,
+  }: { position: string; place: Place; options: StepOptions; waited: StepRow | undefined },
+): Promise<NodeResult | NodeWait> {
   const { execution, services, clock } = run;
   const own = options.timeout_seconds === undefined ? undefined : options.timeout_seconds * 1_000;
   const left = place.deadline === undefined ? undefined : place.deadline - clock.now();
@@ -255,14 +285,15 @@ async function callNode(
       hop: execution.hop,
       idempotencyKey: `${execution.id}/${position}`,
       scope: { workspace_id: execution.workspace_id, project_id: execution.project_id },
+      asked_by: run.links?.execution_id,
+      waited: waited?.output ? JSON.parse(waited.output) : undefined,
     });
     // A node that does not listen to its signal must not hold the run past its time.
     return limit ? await Promise.race([running, rejected(limit.signal)]) : await running;
   } catch (error) {
     if (!limit?.signal.aborted) throw error;
     if (own === undefined || (left !== undefined && left <= own)) throw new Expired();
-    const message = `The step did not end within ${options.timeout_seconds} s.`;
-    throw new NodeError("TIMEOUT", message, { retryable: true });
+    throw tooLate(options);
   } finally {
     disarm?.();
   }

@@ -116,6 +116,7 @@ export function runExecution(deps: Deps): JobKind {
         links: deps.links({ execution, job, commit }),
         signal: () => job.signal,
         isAborted: () => job.isAborted(),
+        news: job.news,
       },
       { execution, program: definition, input, steps },
     );

@@ -37,6 +37,7 @@ export function createLinks(deps: {
     job: JobRun;
     commit: Commit;
   }): Links => ({
+    execution_id: execution.id,
     call: (request) =>
       persist(
         clock,

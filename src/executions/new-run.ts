@@ -1,3 +1,4 @@
+import type { News } from "../jobs/job.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { NodeServices } from "../nodes/node.ts";
@@ -13,6 +14,7 @@ export function newRun(
     links?: Links;
     signal(): AbortSignal;
     isAborted(): boolean;
+    news?: News;
     report(message: string, fields: Record<string, unknown>): void;
   },
   of: {
@@ -23,7 +25,7 @@ export function newRun(
   },
 ): Run {
   const { execution, program, input, steps = [] } = of;
-  const { services, clock, journal, links, signal, isAborted, report } = means;
+  const { services, clock, journal, links, signal, isAborted, news = NO_NEWS, report } = means;
   const run: Run = {
     execution,
     program,
@@ -35,6 +37,7 @@ export function newRun(
     clock,
     signal,
     isAborted,
+    news,
     report: (error, { execution_id, name }) =>
       report("a step failed unexpectedly", { execution_id, name, error }),
     spent: {
@@ -62,3 +65,6 @@ export function newRun(
   }
   return run;
 }
+
+// A run that is not stored waits for nobody.
+const NO_NEWS: News = { count: () => 0, listen: () => () => {} };

@@ -1,4 +1,5 @@
 import type { NewEvent } from "../events/service.ts";
+import type { News } from "../jobs/job.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import { NodeError, type NodeServices } from "../nodes/node.ts";
@@ -36,6 +37,8 @@ export type Journal = {
 
 /** What a run has to do with other runs and with callers from outside. */
 export type Links = {
+  /** Whom to wake when something that a node waits for has come; undefined: it is waited for on the spot. */
+  execution_id?: string;
   /** Starts the execution that `key`, a step of this run, stands for; the one there is, if it did before. */
   call(request: {
     key: string;
@@ -67,6 +70,8 @@ export type Run = {
   /** Made when first asked for: a run that leaves this program nowhere needs none. */
   signal(): AbortSignal;
   isAborted(): boolean;
+  /** Of what the run waits for, come while it was under way. */
+  news: News;
   /** Told of failures that are Errand's own fault; the step shows no more than that. */
   report(error: unknown, step: StepRow): void;
   spent: Spent;

@@ -23,6 +23,8 @@ export type EnqueueRequest = {
   answer: StartRequest["answer"];
   /** What is put on record of it in the same commit, where a trigger was called. */
   record?(begun: Begun): TriggerEventRow;
+  /** The execution to be woken when the answer is there. */
+  asked_by?: string | undefined;
 } & StartContext;
 
 type Begun = { turn_id: string; conversation_id: string; response: { status: number; body: JsonObject } };

@@ -37,6 +37,9 @@ export const settledUntil = (due: number): Fate => ({ kind: "settled", due });
 export const done: Fate = { kind: "done" };
 export const retry = (reason: string, at: number): Fate => ({ kind: "retry", at, reason });
 
+/** How often there was any, and whom to tell of more; the answer ends the telling. */
+export type News = { count(): number; listen(hear: () => void): () => void };
+
 export type JobRun = {
   lease: Lease;
   /** Counts from 1; crashes and retries included. */
@@ -46,6 +49,8 @@ export type JobRun = {
   /** The same for whoever only wants to be told, without making a signal. */
   readonly cancel: Cancel;
   isAborted(): boolean;
+  /** Of what made the job due again while it was under way. */
+  news: News;
   /** What the placer already had in memory; absent after a restart or a wait. */
   payload?: unknown;
 };

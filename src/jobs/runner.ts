@@ -2,7 +2,7 @@ import type { Cancel } from "../lib/cancel.ts";
 import { type Clock, realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { Backlog } from "./backlog.ts";
-import type { Fate, JobKind, JobRow, JobRun, Lane, Lease } from "./job.ts";
+import type { Fate, JobKind, JobRow, JobRun, Lane, Lease, News } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
 /** Most jobs in flight of each lane. */
@@ -57,7 +57,10 @@ export type Runner = {
   look(kind: string): void;
   /** Aborts the running job of `ref`, if there is one. */
   cancel(ref: string): void;
-  /** A store operation made the waiting job of `ref` due: takes it up without waiting for the next sweep. */
+  /**
+   * A store operation made the job of `ref` due: takes it up without waiting for the next sweep, or tells it
+   * where it is under way.
+   */
   wake(ref: string): Promise<void>;
   /** Takes over what an earlier life left behind. Call once, before the first request. */
   start(): Promise<{ recovered: number; dead: number }>;
@@ -96,13 +99,15 @@ type LaneState = {
 };
 
 /** A job under way. A signal costs more than a short job does, so it is made when something asks for it. */
-class ActiveJob implements JobRun, Cancel {
+class ActiveJob implements JobRun, Cancel, News {
   readonly lease: Lease;
   /** Found under way when the lane was crowded, and then put aside. */
   found: "not yet" | "once" | "aside" = "not yet";
   #controller: AbortController | undefined;
   #reason: Error | undefined;
   #listeners: Set<() => void> | undefined;
+  #wakes = 0;
+  #hearers: Set<() => void> | undefined;
 
   constructor(
     readonly row: JobRow,
@@ -142,6 +147,25 @@ class ActiveJob implements JobRun, Cancel {
 
   isAborted(): boolean {
     return this.#reason !== undefined;
+  }
+
+  get news(): News {
+    return this;
+  }
+
+  count(): number {
+    return this.#wakes;
+  }
+
+  listen(hear: () => void): () => void {
+    this.#hearers ??= new Set();
+    this.#hearers.add(hear);
+    return () => void this.#hearers?.delete(hear);
+  }
+
+  wake(): void {
+    this.#wakes++;
+    for (const hear of this.#hearers ?? []) hear();
   }
 
   abort(reason: Error): void {
@@ -421,6 +445,7 @@ export function createRunner(deps: {
     },
 
     async wake(ref) {
+      for (const job of active.values()) if (job.row.ref === ref) job.wake();
       const found = await store.waitingOf(ref);
       if (!found || stopping || capacity[found.lane] === 0) return;
       const lane = laneOf(found.lane);

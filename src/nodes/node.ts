@@ -31,8 +31,15 @@ export type AskAgent = (question: {
   hop: number;
   /** Asked again with the same key, it waits for the answer that is on its way already. */
   idempotencyKey: string;
+  /**
+   * The execution to be woken when the answer is there: `waiting` is answered meanwhile, and `turn_id` given
+   * back asks for the same answer. Without it the answer is waited for here.
+   */
+  asked_by?: string | undefined;
+  turn_id?: string | undefined;
   signal: AbortSignal;
 }) => Promise<
+  | { outcome: "waiting"; turn_id: string }
   | { outcome: "answered"; reply: string; conversation_id: string; turn_id: string }
   | { outcome: "failed"; code: string; message: string }
 >;
@@ -45,7 +52,14 @@ export type NodeRun = NodeServices & {
   /** The same on every attempt of this step; to be sent with whatever has an effect elsewhere. */
   idempotencyKey: string;
   scope: { workspace_id: string; project_id: string };
+  /** The execution, where it is stored and its node may answer `waits`: the run is then put down. */
+  asked_by?: string | undefined;
+  /** What the node answered when it last waited; it is called anew once what it waits for has come. */
+  waited?: Json | undefined;
 };
+
+/** The node waits for something that will wake the run; `waits` is kept for it until then. */
+export type NodeWait = { waits: JsonObject };
 
 export type NodeResult = { output: Json; tokens?: number; external_calls?: number };
 
@@ -92,7 +106,7 @@ export type NodeType<T extends TSchema = TSchema> = {
   /** Where the workflow says nothing; without it a step has one attempt. */
   retries?: Retries;
   flow?: Flow;
-  run(input: Static<T>, run: NodeRun): Promise<NodeResult>;
+  run(input: Static<T>, run: NodeRun): Promise<NodeResult | NodeWait>;
 };
 
 type Definition<T extends TSchema> = Omit<NodeType<T>, "input"> & { input: T };

@@ -35,7 +35,7 @@ export const runAgent = defineNode({
   }),
   async run(
     { agent_id, message, conversation_id, user_id },
-    { askAgent, scope, hop, idempotencyKey, signal },
+    { askAgent, scope, hop, idempotencyKey, asked_by, waited, signal },
   ) {
     const asked = {
       scope,
@@ -45,9 +45,12 @@ export const runAgent = defineNode({
       user_id,
       hop: hop + 1,
       idempotencyKey,
+      asked_by,
+      turn_id: (waited as { turn_id: string } | undefined)?.turn_id,
       signal,
     };
     const answer = await askAgent(asked);
+    if (answer.outcome === "waiting") return { waits: { turn_id: answer.turn_id } };
     if (answer.outcome === "failed") throw new NodeError(answer.code, answer.message);
     const { outcome: _, ...output } = answer;
     return { output };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createAsk } from "../../src/agents/ask.ts";
 import { createWaiters } from "../../src/executions/waiters.ts";
-import { TestClock } from "../helpers/clock.ts";
+import { settled, TestClock } from "../helpers/clock.ts";
 import { CALLER, NOWHERE, OTHER, world } from "./world.ts";
 
 const scope = { workspace_id: "w", project_id: "p" };
@@ -27,7 +27,7 @@ describe("a question of a workflow to an agent", () => {
     const { anAgent, askAgent, question, rows } = setup();
     const agent = await anAgent();
     const first = await askAgent(question(agent));
-    if (first.outcome !== "answered") throw new Error(first.message);
+    if (first.outcome !== "answered") throw new Error(first.outcome);
     expect(first.reply).toContain('You said: "Hi"');
     const { conversation_id } = first;
     const second = await askAgent(
@@ -73,5 +73,87 @@ describe("a question of a workflow to an agent", () => {
     expect(await askAgent(question(agent, { signal: AbortSignal.abort() }))).toMatchObject({
       code: "NO_ANSWER",
     });
+  });
+});
+
+describe("a run that asks an agent", () => {
+  async function asking(w: ReturnType<typeof world>, options: object = {}) {
+    const agent = await w.anAgent();
+    const node = (name: string, node_type_name: string, input_config: Record<string, unknown>) => ({
+      name,
+      node_type_name,
+      input_config,
+    });
+    const made = await w.workflows.create(CALLER, scope, {
+      nodes: [
+        node("ask", "run_agent", { agent_id: agent, message: "Hi", _options: options }),
+        node("after", "set_variables", { variables: { said: "{{ ask.reply }}" } }),
+      ],
+    });
+    const { body } = await w.executions.startByKey(CALLER, made.id, {}, { hop: 0 });
+    return String(body["execution_id"]);
+  }
+  async function stands(w: ReturnType<typeof world>, id: string, ...states: string[]) {
+    for (let n = 0; n < 500; n++) {
+      const run = await w.executions.get(CALLER, id);
+      if (states.includes(run.status)) return run;
+      await settled(2);
+    }
+    throw new Error(`still ${(await w.executions.get(CALLER, id)).status}`);
+  }
+  const conversationOf = (w: ReturnType<typeof world>) => (w.rows("conversations")[0] as { id: string }).id;
+
+  test("holds nothing while it waits, and goes on with the answer", async () => {
+    const w = world({ model: "server" });
+    const id = await asking(w);
+    const call = await w.server.next();
+    const waiting = await stands(w, id, "waiting");
+    expect(waiting.steps[0]).toMatchObject({ status: "waiting", output: { turn_id: expect.any(String) } });
+    await settled();
+    expect(w.runner.inFlight().runs).toBe(0);
+    call.say("Hello").finish();
+    const run = await stands(w, id, "success", "failed");
+    expect(run.output_data).toEqual({ said: "Hello" });
+    expect(run.steps[0]).toMatchObject({ status: "success", attempts: 1, input: { message: "Hi" } });
+    expect(w.rows("turns")).toHaveLength(1);
+    expect(w.rows("jobs")).toEqual([]);
+  });
+
+  test("is told when the answer is stopped, or its conversation deleted", async () => {
+    const w = world({ model: "server" });
+    const id = await asking(w);
+    await w.server.next();
+    await stands(w, id, "waiting");
+    await w.turns.halt(conversationOf(w));
+    expect((await stands(w, id, "success", "failed")).status).toBe("failed");
+    const other = await asking(w);
+    await w.server.next();
+    await stands(w, other, "waiting");
+    const [, conversation] = w.rows("conversations") as { id: string; agent_id: string }[];
+    await w.conversations.remove(CALLER, conversation!.agent_id, conversation!.id);
+    await w.clock.advance(3_601_000);
+    expect((await stands(w, other, "failed")).error).toMatchObject({ code: "GONE" });
+  });
+
+  test("fails at its own time limit", async () => {
+    const w = world({ model: "server" });
+    const id = await asking(w, { timeout_seconds: 60 });
+    await w.server.next();
+    await stands(w, id, "waiting");
+    await w.clock.advance(61_000);
+    expect((await stands(w, id, "failed")).error).toMatchObject({ code: "TIMEOUT", node: "ask" });
+  });
+
+  test("finds the answer that came while the program was down", async () => {
+    const before = world({ model: "server" });
+    const id = await asking(before);
+    const call = await before.server.next();
+    await stands(before, id, "waiting");
+    const { storage } = before;
+    // The turn's commit, and nothing after it.
+    before.runner.wake = async () => {};
+    call.say("Late").finish();
+    await before.until((before.rows("turns")[0] as { id: string }).id, "success");
+    expect(storage.reader.get("SELECT run_at <= ? AS due FROM jobs", before.clock.now())).toEqual({ due: 1 });
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach } from "bun:test";
 import { Elysia } from "elysia";
 import { approvalRoutes } from "../../src/agents/approval-routes.ts";
+import { createAsk } from "../../src/agents/ask.ts";
 import { attachmentRoutes } from "../../src/agents/attachment-routes.ts";
 import { createAttachments } from "../../src/agents/attachments.ts";
 import { conversationRoutes } from "../../src/agents/conversation-routes.ts";
@@ -97,7 +98,8 @@ export function world(
     events,
     runner,
     clock,
-    services: nodeServices(storage, clock, { egress, models }),
+    // Agents are made after the engine that their tools run on.
+    services: nodeServices(storage, clock, { egress, models, askAgent: (question) => askAgent(question) }),
     report,
   };
   const waiters = createWaiters(clock);
@@ -110,7 +112,10 @@ export function world(
   });
   runner.register(executions.job);
   const agents = createAgents({ store: sqliteAgents(storage), workflows, connections, clock });
-  const store = tellingEnds(sqliteConversations(storage), options.ended ?? (() => {}));
+  const store = tellingEnds(sqliteConversations(storage), {
+    ended: options.ended ?? (() => {}),
+    due: runner.wake,
+  });
   const records = sqliteConversationRecords(storage);
   const attachments = createAttachments({
     store: sqliteAttachments(storage),
@@ -135,6 +140,7 @@ export function world(
     report,
   });
   runner.register(turns.job);
+  const askAgent = createAsk({ agents, turns, waiters, clock });
   const conversations = createConversations({ store, records, agents, turns, events, runner, clock });
 
   const direct = createDirect({ agents, workflows, executions, models, connections, clock, report });

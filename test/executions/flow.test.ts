@@ -221,6 +221,47 @@ describe("parallel", () => {
   });
 });
 
+describe("what a list waits for", () => {
+  test("is taken up when it comes, while another list still works", async () => {
+    const { workflow, start, until, executions, clock } = world();
+    const { promise: answered, resolve: answer } = Promise.withResolvers<Response>();
+    using slow = server(() => answered);
+    using told = server(() => Response.json({}));
+    const heard = async (count: number) => {
+      for (let n = 0; n < 500 && told.got.length < count; n++) {
+        await settled(2);
+        await Bun.sleep(0);
+      }
+      return told.got.map(({ body }) => body);
+    };
+    const tells = (name: string, body: unknown) =>
+      aNode("api_call", name, { method: "POST", url: told.url, body });
+    const child = await workflow({ nodes: [wait("pause", { seconds: 60 }), setVariables("c", { x: 1 })] });
+    const branches = {
+      slow: [apiCall("s1", slow.url)],
+      caller: [
+        wait("approval", { callback: { nodes: [tells("where", "{{ callback.url }}")] } }),
+        tells("called", "called by {{ approval.body.by }}"),
+      ],
+      child: [call("sub", child.id), tells("ended", "child {{ sub.workflow_output.x }}")],
+    };
+    const { id } = await start(await workflow({ nodes: [parallel("all", branches)] }));
+    const [where] = await heard(1);
+    const url = new URL(String(where));
+    await executions.callBack(url.pathname.split("/").at(-1)!, [url.searchParams.get("token")!], {
+      by: "Ada",
+    });
+    expect(await heard(2)).toContain("called by Ada");
+    await clock.advance(61_000);
+    expect(await heard(3)).toContain("child 1");
+    expect((await executions.get(CALLER, id)).status).toBe("running");
+    answer(Response.json({}));
+    const run = await until(id, "success");
+    expect(run.steps.filter(({ status }) => status !== "success")).toEqual([]);
+    expect(told.got).toHaveLength(3);
+  });
+});
+
 describe("a wait", () => {
   test("is a row: nothing runs until its time", async () => {
     const { workflow, start, until, clock, runner } = world();

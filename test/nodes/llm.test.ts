@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ModelError } from "../../src/models/model.ts";
 import { llm } from "../../src/nodes/llm.ts";
+import type { NodeResult } from "../../src/nodes/node.ts";
 import { modelOf, runWith } from "./setup.ts";
 
 const PERSON = { type: "object", required: ["name"], properties: { name: { type: "string" } } };
@@ -13,7 +14,7 @@ async function ask(config: object, ...answers: Parameters<typeof modelOf>) {
     (error) => ({ error }),
   );
   run.close();
-  return { asked, ...(ended as { result?: Awaited<ReturnType<typeof llm.run>>; error?: unknown }) };
+  return { asked, ...(ended as { result?: NodeResult; error?: unknown }) };
 }
 
 describe("llm", () => {

@@ -69,7 +69,9 @@ export function runWith(
 /** Runs a node once, with nothing but what it is given. */
 export async function run(type: NodeType, config: object, world = runWith()) {
   try {
-    return await type.run(config as never, world);
+    const result = await type.run(config as never, world);
+    if ("waits" in result) throw new Error("the node waits");
+    return result;
   } finally {
     world.close();
   }

@@ -358,6 +358,7 @@ describe("a crash", () => {
       signal: new AbortController().signal,
       cancel: new AbortController().signal,
       isAborted: () => false,
+      news: { count: () => 0, listen: () => () => {} },
     };
     await expect(job.run(row.ref, run)).rejects.toThrow("killed");
     expect(got).toHaveLength(1);

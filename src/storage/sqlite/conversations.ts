@@ -10,7 +10,7 @@ import { activate, placeOf } from "./branches.ts";
 import type { Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
 import { claimIdempotency } from "./idempotency.ts";
-import { finishJob, insertJob, runsJob } from "./jobs.ts";
+import { finishJob, insertJob, runsJob, wakeJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 import { insertTriggerEvent } from "./triggers.ts";
 
@@ -66,8 +66,8 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
   const { parent_id, answers } = placeOf(db, c.id, branch);
   db.run(
     `INSERT INTO turns (id, conversation_id, agent_id, workspace_id, project_id, state, source, message_id, error,
-       hop, created_at, started_at, ended_at, parent_id, answers)
-     VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL, ?, ?)`,
+       hop, created_at, started_at, ended_at, parent_id, answers, asked_by)
+     VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?)`,
     turn.id,
     turn.conversation_id,
     turn.agent_id,
@@ -80,6 +80,7 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
     turn.started_at,
     parent_id,
     answers,
+    turn.asked_by,
   );
   if (message) insertMessage(db, message);
   if (branch) activate(db, c.id, turn.id);
@@ -154,11 +155,18 @@ function finish(
     turn_id,
   );
   if (ended === 0) return false;
+  wakeAsker(db, turn_id, ended_at);
   if (state === "success") countTurn(db, turn_id);
   db.run("DELETE FROM turn_steps WHERE turn_id = ?", turn_id); // they are in the answer now
   if (message) putMessage(db, message);
   insertOutbox(db, outbox);
   return true;
+}
+
+/** A turn has ended: the execution that waits for it, where there is one, is due. */
+function wakeAsker(db: Connection, turn_id: string, now: number): void {
+  const turn = db.get<{ asked_by: string | null }>("SELECT asked_by FROM turns WHERE id = ?", turn_id);
+  if (turn?.asked_by) wakeJob(db, turn.asked_by, now);
 }
 
 function cancelQueued(
@@ -176,6 +184,7 @@ function cancelQueued(
     JSON.stringify(but),
   );
   for (const { id } of ended) {
+    wakeAsker(db, id, ended_at);
     db.run(
       "UPDATE messages SET state = 'stopped' WHERE state = 'waiting' AND turn_id = ? AND conversation_id = ?",
       id,

@@ -11,6 +11,7 @@ import jobs from "../../../migrations/sqlite/0011_jobs.sql" with { type: "text" 
 import triggers from "../../../migrations/sqlite/0012_triggers.sql" with { type: "text" };
 import responses from "../../../migrations/sqlite/0013_responses.sql" with { type: "text" };
 import deliveryBytes from "../../../migrations/sqlite/0014_delivery_bytes.sql" with { type: "text" };
+import askedBy from "../../../migrations/sqlite/0016_asked_by.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
@@ -27,4 +28,5 @@ export const migrations = [
   { version: 12, name: "0012_triggers.sql", sql: triggers },
   { version: 13, name: "0013_responses.sql", sql: responses },
   { version: 14, name: "0014_delivery_bytes.sql", sql: deliveryBytes },
+  { version: 16, name: "0016_asked_by.sql", sql: askedBy },
 ];
