@@ -23,7 +23,8 @@ export type ToolDeps = {
 export type Place = { turn: TurnRow; path: string; ancestors: string[] };
 
 /** What came of a call; `waiting`: somebody has to approve a call that the sub-agent makes. */
-export type Outcome = { kind: "result"; result: Json; is_error?: true; usage?: Usage } | { kind: "waiting" };
+export type Outcome = Result | { kind: "waiting" };
+export type Result = { kind: "result"; result: Json; is_error?: true; usage?: Usage };
 
 export type Tool = ModelTool & {
   needsApproval: boolean;
@@ -227,7 +228,7 @@ function uniqueName(name: string, taken: Set<string>): string {
 }
 
 /** A failure as the model is told it, so that it can do better or say so. */
-export const failure = (code: string, message: string, more: JsonObject = {}): Outcome => ({
+export const failure = (code: string, message: string, more: JsonObject = {}): Result => ({
   kind: "result",
   result: { error: { code, message, ...more } },
   is_error: true,

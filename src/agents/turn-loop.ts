@@ -23,6 +23,7 @@ import {
   NO_OBJECT,
   type Outcome,
   type Place,
+  type Result,
   type Tool,
   type ToolDeps,
   toolsOf,
@@ -199,24 +200,22 @@ async function ask(deps: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
 
 /** Runs the calls of a step that have no result yet, side by side. False: some wait for approval. */
 async function runCalls(deps: LoopDeps, loop: Loop, step: Step, tools: Tool[]): Promise<boolean> {
-  const { journal, place, append } = loop;
+  const open = openCalls(step);
+  // Refused in one write: each writes all that the step has come to.
+  await keep(
+    loop,
+    step,
+    open.slice(MOST_CALLS).map((call) => resultOf(call, TOO_MANY)),
+  );
   const outcomes = await Promise.allSettled(
-    openCalls(step).map(async (call, index) => {
-      const outcome = index < MOST_CALLS ? await runCall(deps, loop, tools, call) : TOO_MANY;
+    open.slice(0, MOST_CALLS).map(async (call) => {
+      const outcome = await runCall(deps, loop, tools, call);
       if (outcome.kind === "waiting") return false;
-      if (outcome.usage) count(loop.usage, outcome.usage);
-      const result: AnswerPart = {
-        type: "tool_result",
-        id: call.id,
-        name: call.name,
-        result: capped(outcome.result),
-        ...(outcome.is_error ? { is_error: true } : {}),
-      };
-      step.parts.push(result);
-      if (outcome.usage) count(step.usage, outcome.usage);
-      await journal.save(place.path, step);
-      loop.parts.push(result);
-      append(result);
+      if (outcome.usage) {
+        count(loop.usage, outcome.usage);
+        count(step.usage, outcome.usage);
+      }
+      await keep(loop, step, [resultOf(call, outcome)]);
       return true;
     }),
   );
@@ -229,6 +228,31 @@ async function runCalls(deps: LoopDeps, loop: Loop, step: Step, tools: Tool[]): 
 }
 
 type CallPart = Extract<AnswerPart, { type: "tool_call" }>;
+
+type ResultPart = Extract<AnswerPart, { type: "tool_result" }>;
+
+const resultOf = ({ id, name }: CallPart, outcome: Result): ResultPart => ({
+  type: "tool_result",
+  id,
+  name,
+  result: capped(outcome.result),
+  ...(outcome.is_error ? { is_error: true } : {}),
+});
+
+/** Results are on record before anybody is told. */
+async function keep(
+  { journal, place, parts, append }: Loop,
+  step: Step,
+  results: ResultPart[],
+): Promise<void> {
+  if (results.length === 0) return;
+  step.parts.push(...results);
+  await journal.save(place.path, step);
+  for (const result of results) {
+    parts.push(result);
+    append(result);
+  }
+}
 
 /** The calls of a step that have no result yet. */
 function openCalls({ parts }: Step): CallPart[] {

@@ -16,8 +16,10 @@ import {
   brokenOff,
   countOf,
   failedUnderWay,
+  MOST_CALLS,
   parsed,
   serverEvents,
+  tooManyCalls,
   wordsOf,
 } from "./wire.ts";
 
@@ -181,9 +183,10 @@ async function* partsOf(events: AsyncIterable<string[]>): AsyncIterable<ModelPar
         }
         case "content_block_start": {
           const block = inside(event, "content_block");
-          if (block["type"] === "tool_use")
+          if (block["type"] === "tool_use") {
+            if (calls.size === MOST_CALLS) throw tooManyCalls();
             calls.set(event["index"], { id: text(block["id"]), name: text(block["name"]), args: "" });
-          else if (text(block["text"])) yield { type: "text", text: text(block["text"]) };
+          } else if (text(block["text"])) yield { type: "text", text: text(block["text"]) };
           break;
         }
         case "content_block_delta": {

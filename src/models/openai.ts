@@ -18,8 +18,10 @@ import {
   countOf,
   failedUnderWay,
   wordsOf as failureWordsOf,
+  MOST_CALLS,
   parsed,
   serverEvents,
+  tooManyCalls,
 } from "./wire.ts";
 
 /** In what a vendor's server differs from the others that speak this protocol. */
@@ -218,6 +220,7 @@ class ToolCalls {
   add({ index, id, function: given, extra_content }: CallDelta): void {
     let call = this.#find(index, id, given?.name);
     if (!call) {
+      if (this.#calls.length === MOST_CALLS) throw tooManyCalls();
       call = { id: id || `call_${this.#calls.length + 1}`, name: "", args: "", index };
       this.#calls.push(call);
     }

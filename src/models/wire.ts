@@ -12,6 +12,9 @@ export const LIMITS: TimeLimits = {
   total: 30 * 60_000,
 };
 const LARGEST_STREAM = 64 * 1024 * 1024;
+const LONGEST_LINE = 2 * 1024 * 1024;
+const NEWLINE = 0x0a;
+const MOST_AT_ONCE = 200;
 
 type Asking = {
   url: string;
@@ -64,14 +67,23 @@ export async function* serverEvents(
     let waiting: string[] = [];
     let hasCome = false;
     const parser = createParser({ onEvent: ({ data }) => waiting.push(data) });
+    let line = 0;
     for await (const bytes of answer.body) {
+      // What has no end of line is gone over again with every piece that comes.
+      const newline = bytes.lastIndexOf(NEWLINE);
+      line = newline === -1 ? line + bytes.length : bytes.length - newline;
+      if (line > LONGEST_LINE) throw garbage();
       parser.feed(decoder.decode(bytes, { stream: true }));
       if (waiting.length === 0) continue;
       silence.heard();
       hasCome = true;
       const events = waiting;
       waiting = [];
-      yield events;
+      for (let from = 0; from < events.length; from += MOST_AT_ONCE) {
+        // A server that sends all at once gets no more of the loop than one that takes its time.
+        if (from > 0) await new Promise((resolve) => setImmediate(resolve));
+        yield events.slice(from, from + MOST_AT_ONCE);
+      }
     }
     parser.feed("\n\n"); // the last event may lack its empty line
     if (waiting.length > 0) yield waiting;
@@ -131,6 +143,11 @@ const garbage = () =>
   new ModelError("MODEL_GARBAGE", "The model's server sent something that cannot be read.", false);
 
 export const brokenOff = () => new ModelError("MODEL_INTERRUPTED", "The model's answer broke off.", true);
+
+/** What one answer can call at once; a model that calls more has gone astray. */
+export const MOST_CALLS = 256;
+export const tooManyCalls = () =>
+  new ModelError("MODEL_GARBAGE", `The model called more than ${MOST_CALLS} tools at once.`, false);
 
 /** A failure that a server reports in the middle of its answer. */
 export const failedUnderWay = (words: string) =>

@@ -43,6 +43,18 @@ const bad: [string, (call: Call) => void, { kept: boolean }][] = [
         .end(),
     { kept: true },
   ],
+  [
+    "calls 10,000 tools at once",
+    (call) => {
+      const tool_calls = Array.from({ length: 10_000 }, (_, index) => ({
+        index,
+        id: `c${index}`,
+        function: { name: "none", arguments: "{}" },
+      }));
+      call.delta({ tool_calls }).finish("tool_calls");
+    },
+    { kept: false },
+  ],
   ["breaks off", (call) => half(call).end(), { kept: true }],
 ];
 

@@ -408,6 +408,16 @@ describe("a server that fails", () => {
     },
   );
 
+  test("by a line without an end is given up before it holds anybody up", async () => {
+    const piece = "x".repeat(64 * 1024);
+    const { error } = await partsOf((call) => {
+      call.raw("data: ");
+      for (let n = 0; n < 600; n++) call.raw(piece);
+      call.end();
+    });
+    expect(error).toMatchObject({ code: "MODEL_GARBAGE" });
+  });
+
   test("by not being there is named so", async () => {
     const { server, models, clock } = setup();
     server.close();
