@@ -6,7 +6,15 @@ import { isUuid, newId } from "../lib/ids.ts";
 import { imageTypeOf } from "../lib/image-type.ts";
 import { sha256Hex } from "../lib/secrets.ts";
 import type { ConversationRow, ImagePart } from "./conversation-store.ts";
-import { checked, IMAGES, LARGEST_IMAGE, type SentImage } from "./sent-images.ts";
+import {
+  checkAllowed,
+  checked,
+  checkSize,
+  IMAGES,
+  LARGEST_IMAGE,
+  type Limits,
+  type SentImage,
+} from "./sent-images.ts";
 import type { Agents } from "./service.ts";
 
 /** A picture on record; `data` in base64. */
@@ -64,15 +72,19 @@ export function createAttachments({
     return checked(answer.body, field);
   }
 
-  const bytesOf = (images: SentImage[], by: Out): Promise<Uint8Array[]> =>
-    Promise.all(
+  async function bytesOf(images: SentImage[], limits: Limits, by: Out): Promise<Uint8Array[]> {
+    checkAllowed(images, limits);
+    const all = await Promise.all(
       images.map((image) => ("bytes" in image ? image.bytes : fetched(image.url, image.field, by))),
     );
+    for (const [index, bytes] of all.entries()) checkSize(bytes, images[index]!.field, limits);
+    return all;
+  }
 
   return {
     /** Fetches what is elsewhere; nothing is kept. */
-    async show(images: SentImage[]): Promise<{ media_type: string; data: string }[]> {
-      return (await bytesOf(images, egress)).map((bytes) => ({
+    async show(images: SentImage[], limits: Limits): Promise<{ media_type: string; data: string }[]> {
+      return (await bytesOf(images, limits, egress)).map((bytes) => ({
         media_type: imageTypeOf(bytes)!,
         data: base64(bytes),
       }));
@@ -82,8 +94,9 @@ export function createAttachments({
     async take(
       { id: conversation_id, owner }: Pick<ConversationRow, "id" | "owner">,
       images: SentImage[],
+      limits: Limits,
     ): Promise<ImagePart[]> {
-      const all = await bytesOf(images, owner === "anonymous" ? publicEgress : egress);
+      const all = await bytesOf(images, limits, owner === "anonymous" ? publicEgress : egress);
       const parts: ImagePart[] = [];
       for (const [index, bytes] of all.entries()) {
         const media_type = imageTypeOf(bytes)!;

@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { answers } from "../lib/schema.ts";
 import {
+  AttachmentConfig,
   Dataset,
   ModelConfig,
   orNull,
@@ -35,7 +36,7 @@ const what = {
   agent_metadata: object,
   recursion_limit: Type.Integer(),
   conversation_idle_hours: Type.Integer(),
-  attachment_config: orNull(object),
+  attachment_config: orNull(AttachmentConfig),
 };
 
 const Agent = Type.Object({

@@ -92,6 +92,18 @@ export const ResponseFormat = Type.Object(
   { ...closed, description: "The form that every answer has; it is checked, and told again once." },
 );
 
+// Open, as clients keep more in it; these are in force.
+export const AttachmentConfig = Type.Object(
+  {
+    enable: Type.Optional(Type.Boolean({ description: "false: messages with pictures are refused." })),
+    max_count_per_message: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
+    max_file_size: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 5_242_880, description: "Bytes of one picture." }),
+    ),
+  },
+  { additionalProperties: true, description: "What pictures a message may carry; usually ten of 5 MB." },
+);
+
 const fields = {
   description: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
   system_prompt: Type.Optional(
@@ -132,7 +144,7 @@ const fields = {
       }),
     ),
   ),
-  attachment_config: Type.Optional(orNull(Type.Record(Type.String(), Type.Unknown()))),
+  attachment_config: Type.Optional(orNull(AttachmentConfig)),
 };
 const name = Type.String({ minLength: 1, maxLength: 200 });
 
@@ -195,7 +207,7 @@ export const DEFAULT_SETTINGS = {
   agent_metadata: {} as Record<string, unknown>,
   recursion_limit: 25,
   conversation_idle_hours: 24,
-  attachment_config: null as Record<string, unknown> | null,
+  attachment_config: null as Static<typeof AttachmentConfig> | null,
 };
 export type AgentSettings = typeof DEFAULT_SETTINGS;
 

@@ -1,6 +1,7 @@
 import { AppError, describe, invalidField } from "../lib/errors.ts";
 import { imageTypeOf } from "../lib/image-type.ts";
 import { isObject } from "../lib/json.ts";
+import type { AgentSettings } from "./schema.ts";
 
 /** A picture as it came with a message: its bytes, or where they are. `field` names it in errors. */
 export type SentImage = { field: string; name: string | null } & ({ bytes: Uint8Array } | { url: string });
@@ -64,7 +65,27 @@ export function checked(bytes: Uint8Array, field: string): Uint8Array {
   return bytes;
 }
 
-const tooLarge = (field: string) =>
-  new AppError("payload_too_large", `A picture is larger than ${LARGEST_IMAGE} bytes.`, {
-    faults: [{ field, expected: `at most ${LARGEST_IMAGE} bytes`, received: "more" }],
+/** What an agent sets below the limits of all. */
+export type Limits = AgentSettings["attachment_config"];
+
+/** Whether the agent takes pictures, and so many at once. */
+export function checkAllowed(images: SentImage[], limits: Limits): void {
+  const [first] = images;
+  if (first && limits?.enable === false)
+    throw invalidField(first.field, "no picture, as this agent takes none", "a picture");
+  const extra = images[limits?.max_count_per_message ?? MOST_IMAGES];
+  if (extra) {
+    const most = `at most ${limits?.max_count_per_message ?? MOST_IMAGES} pictures`;
+    throw invalidField(extra.field, most, `${images.length}`);
+  }
+}
+
+export function checkSize(bytes: Uint8Array, field: string, limits: Limits): void {
+  const most = limits?.max_file_size ?? LARGEST_IMAGE;
+  if (bytes.length > most) throw tooLarge(field, most);
+}
+
+const tooLarge = (field: string, most = LARGEST_IMAGE) =>
+  new AppError("payload_too_large", `A picture is larger than ${most} bytes.`, {
+    faults: [{ field, expected: `at most ${most} bytes`, received: "more" }],
   });

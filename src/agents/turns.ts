@@ -116,7 +116,10 @@ export function createTurns(deps: Deps) {
     const turn = newTurn(conversation, { ...message, now });
     let stored = false;
     try {
-      const images = message.images.length > 0 ? await attachments.take(conversation, message.images) : [];
+      const images =
+        message.images.length > 0
+          ? await attachments.take(conversation, message.images, opening.agent.settings.attachment_config)
+          : [];
       const said = branch?.kind === "again" ? undefined : userMessage(turn, { ...message, images });
       const told = [
         ...(isNew ? [conversationStarted(conversation)] : []),

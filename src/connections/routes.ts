@@ -3,13 +3,13 @@ import Type from "typebox";
 import { created, noContent } from "../http/answers.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import { json } from "../lib/schema.ts";
+import { answers } from "../lib/schema.ts";
 import { Connection, CreateConnection, InScope, ListConnections, UpdateConnection } from "./schema.ts";
 import type { Connections } from "./service.ts";
 
 const tags = ["connections"];
 const about = (summary: string) => ({ policy: "key" as const, detail: { summary, tags } });
-const One = json(Connection);
+const One = answers(Connection);
 
 /** Named credentials of a project; secrets are taken and never shown. */
 export const connectionRoutes = ({ connections }: { connections: Connections }) =>
@@ -21,7 +21,7 @@ export const connectionRoutes = ({ connections }: { connections: Connections }) 
       {
         ...about("List the project's connections"),
         query: ListConnections,
-        response: json(Type.Array(Connection)),
+        response: answers(Type.Array(Connection)),
       },
     )
     .post(

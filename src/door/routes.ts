@@ -1,11 +1,11 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { hopOf } from "../hooks/idempotency.ts";
-import { responses as answers, jsonOf, textOf } from "../http/answers.ts";
+import { responses as described, jsonOf, textOf } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { policies } from "../http/policy.ts";
-import { json } from "../lib/schema.ts";
+import { answers, json } from "../lib/schema.ts";
 import { chatChunks, chatCompletion } from "./chat-answer.ts";
 import { readChat } from "./chat-request.ts";
 import type { Running } from "./direct.ts";
@@ -35,13 +35,13 @@ const ChatBody = json(
   }),
 );
 
-const COMPLETION = answers({
+const COMPLETION = described({
   200: {
     description: "A chat.completion, or chat.completion.chunk as events.",
     content: { ...jsonOf({ type: "object" }), ...textOf("text/event-stream") },
   },
 });
-const RESPONSE = answers({
+const RESPONSE = described({
   200: {
     description: "A response, or its events.",
     content: { ...jsonOf({ type: "object" }), ...textOf("text/event-stream") },
@@ -62,10 +62,10 @@ const ResponseBody = json(
     stream: Type.Optional(Type.Unknown({ description: "true: server-sent events." })),
   }),
 );
-const StoredResponse = json(
+const StoredResponse = answers(
   Type.Object({ id: Type.String(), object: Type.String(), output: Type.Array(Type.Unknown()) }),
 );
-const DeletedResponse = json(
+const DeletedResponse = answers(
   Type.Object({ id: Type.String(), object: Type.String(), deleted: Type.Boolean() }),
 );
 
@@ -77,8 +77,8 @@ const Model = Type.Object({
   name: Type.String(),
   metadata: Type.Object({ name: Type.String(), description: Type.String() }),
 });
-const ModelAnswer = json(Model);
-const ModelList = json(Type.Object({ object: Type.String(), data: Type.Array(Model) }));
+const ModelAnswer = answers(Model);
+const ModelList = answers(Type.Object({ object: Type.String(), data: Type.Array(Model) }));
 
 /** For clients of OpenAI's interface, with this prefix as their base address. Errors have OpenAI's body. */
 export const doorRoutes = ({ door, responses }: { door: Door; responses: Responses }) =>

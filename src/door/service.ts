@@ -2,6 +2,7 @@ import { modelOf } from "../agents/agent-model.ts";
 import type { Attachments } from "../agents/attachments.ts";
 import { joined } from "../agents/history.ts";
 import type { AgentSettings } from "../agents/schema.ts";
+import type { Limits } from "../agents/sent-images.ts";
 import type { Agents, AgentTarget } from "../agents/service.ts";
 import type { StreamContext, Turns } from "../agents/turns.ts";
 import { LivePartLog } from "../http/part-log.ts";
@@ -13,6 +14,8 @@ import type { ContentPart, ModelMessage, Models } from "../models/model.ts";
 import { type Asked, type Said, wordsIn } from "./asked.ts";
 import type { createDirect, Running } from "./direct.ts";
 import { byRule, housekeepingOf } from "./housekeeping.ts";
+
+type Heeded = Pick<AgentSettings, "system_prompt" | "attachment_config">;
 
 export type Door = ReturnType<typeof createDoor>;
 
@@ -46,10 +49,13 @@ export function createDoor(deps: {
   const { agents, turns, attachments, models, direct, clock } = deps;
 
   /** Roles alternate and system stands first, as many models' templates demand. */
-  async function heard(system: string | null, said: Said[]): Promise<ModelMessage[]> {
+  async function heard(
+    { system_prompt: system, attachment_config }: Heeded,
+    said: Said[],
+  ): Promise<ModelMessage[]> {
     const messages: ModelMessage[] = [];
     for (const { role, content: parts, tool_calls, tool_call_id } of said) {
-      const content = await shown(parts);
+      const content = await shown(parts, attachment_config);
       const last = messages.at(-1);
       if (role === "user" && last?.role === "user") last.content = joined(last.content, content);
       else
@@ -63,14 +69,13 @@ export function createDoor(deps: {
     return system ? [{ role: "system", content: system }, ...messages] : messages;
   }
 
-  async function shown(parts: Said["content"]): Promise<ModelMessage["content"]> {
+  async function shown(parts: Said["content"], limits: Limits): Promise<ModelMessage["content"]> {
     if (parts.every((part) => part.type === "text")) return wordsIn({ content: parts });
-    return Promise.all(
-      parts.map(async (part): Promise<ContentPart> => {
-        if (part.type === "text") return part;
-        const [picture] = await attachments.show([part.image]);
-        return { type: "image", ...picture! };
-      }),
+    const images = parts.flatMap((part) => (part.type === "image" ? [part.image] : []));
+    const pictures = await attachments.show(images, limits);
+    return parts.map(
+      (part): ContentPart =>
+        part.type === "text" ? part : { type: "image", ...pictures[images.indexOf(part.image)]! },
     );
   }
 
@@ -161,7 +166,7 @@ export function createDoor(deps: {
         const bare = { ...agent, settings: { ...agent.settings, ...settled(agent, asked, BARE) } };
         return direct.start({
           agent: bare,
-          hear: () => heard(bare.settings.system_prompt, asked.said),
+          hear: () => heard(bare.settings, asked.said),
           theirs: undefined,
           hop: context.hop,
         });
@@ -171,7 +176,7 @@ export function createDoor(deps: {
       if (conversation && isPlain) return inConversation(caller, agent, { ...asked, conversation }, context);
       const settings = { ...agent.settings, ...settled(agent, asked) };
       // Before the answer begins, so that a picture that cannot be had is a refusal and not a broken stream.
-      const messages = await heard(settings.system_prompt, said);
+      const messages = await heard(settings, said);
       return direct.start({
         agent: { ...agent, settings },
         hear: async () => messages,

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { feedQuery } from "../lib/feed.ts";
-import { json, query } from "../lib/schema.ts";
+import { answers, query } from "../lib/schema.ts";
 
 /** Interface section 6.1. */
 export const EVENT_KINDS = [
@@ -55,7 +55,7 @@ const entry = {
   subject_id: Type.String(),
 };
 
-export const EventList = json(
+export const EventList = answers(
   Type.Array(
     Type.Object({
       ...entry,
@@ -67,7 +67,7 @@ export const EventList = json(
 );
 
 /** An event with a line for every webhook of its project. */
-export const EventRecord = json(
+export const EventRecord = answers(
   Type.Object({
     ...entry,
     data: Type.Record(Type.String(), Type.Unknown()),

@@ -7,7 +7,7 @@ import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
 import type { Direct } from "../http/routes.ts";
-import { json } from "../lib/schema.ts";
+import { answers } from "../lib/schema.ts";
 import type { TriggerCalls } from "./calls.ts";
 import {
   CreateTrigger,
@@ -23,7 +23,7 @@ import type { Triggers } from "./service.ts";
 
 const tags = ["triggers"];
 const about = (summary: string) => ({ policy: "key" as const, detail: { summary, tags } });
-const One = json(NewTrigger);
+const One = answers(NewTrigger);
 const CALLED = responses({
   200: { description: "An answer to a sender that proves its address first.", content: jsonOf({}) },
   202: { description: "The message is on record; the trigger's response_code.", content: jsonOf(Accepted) },
@@ -66,11 +66,15 @@ export const triggerRoutes = ({
       "/:id/triggers",
       async ({ caller, params, query, request, set }) =>
         page(set, request, await triggers.list(caller, params.id, query)),
-      { ...about("List the triggers of an agent"), query: ListTriggers, response: json(Type.Array(Trigger)) },
+      {
+        ...about("List the triggers of an agent"),
+        query: ListTriggers,
+        response: answers(Type.Array(Trigger)),
+      },
     )
     .get("/triggers/:id", ({ caller, params }) => triggers.get(caller, params.id), {
       ...about("Read a trigger, without its secret"),
-      response: json(Trigger),
+      response: answers(Trigger),
     })
     .put("/triggers/:id", ({ caller, params, body }) => triggers.update(caller, params.id, body), {
       ...about("Change a trigger; a secret that is left out stays"),
@@ -98,7 +102,7 @@ export const triggerRoutes = ({
       {
         ...about("List what called a trigger and what came of it, newest first"),
         query: ListTriggerEvents,
-        response: json(Type.Array(TriggerEvent)),
+        response: answers(Type.Array(TriggerEvent)),
       },
     )
     .post(
@@ -110,7 +114,7 @@ export const triggerRoutes = ({
         ),
       {
         ...about("Tell the agent of an event once more, by the trigger's present templates"),
-        response: { 202: json(TriggerEvent) },
+        response: { 202: answers(TriggerEvent) },
       },
     )
     .all(

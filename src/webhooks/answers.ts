@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { json } from "../lib/schema.ts";
+import { answers } from "../lib/schema.ts";
 
 // The shapes of what became of deliveries, as the API answers and describes them.
 
@@ -71,11 +71,11 @@ const webhook = {
 };
 
 /** Interface 2.5 and design 3. */
-export const WebhookRecord = json(Type.Object(webhook));
-export const NewWebhookRecord = json(Type.Object({ ...webhook, secret: text }));
-export const WebhookList = json(Type.Object({ webhooks: Type.Array(WebhookRecord.schema) }));
+export const WebhookRecord = answers(Type.Object(webhook));
+export const NewWebhookRecord = answers(Type.Object({ ...webhook, secret: text }));
+export const WebhookList = answers(Type.Object({ webhooks: Type.Array(WebhookRecord.schema) }));
 
-export const SecretAnswer = json(
+export const SecretAnswer = answers(
   Type.Object({
     secret: text,
     previous_secret: orNull(Type.String({ description: "Signs as well, until previous_secret_until." })),
@@ -83,7 +83,7 @@ export const SecretAnswer = json(
   }),
 );
 
-export const ReplayAnswer = json(
+export const ReplayAnswer = answers(
   Type.Object({
     webhook_id: text,
     replayed: Type.Integer({ description: "How many deliveries go out again." }),
@@ -94,10 +94,10 @@ export const ReplayAnswer = json(
 );
 
 /** Interface 2.6, with what tells why. */
-export const LogEntry = json(Type.Object(entry));
-export const Logs = json(Type.Object({ logs: Type.Array(LogEntry.schema) }));
+export const LogEntry = answers(Type.Object(entry));
+export const Logs = answers(Type.Object({ logs: Type.Array(LogEntry.schema) }));
 
-export const DeliveryRecord = json(
+export const DeliveryRecord = answers(
   Type.Object({
     ...entry,
     payload: orNull(
@@ -117,7 +117,7 @@ const summary = {
   response_time_ms: Type.Object(times),
 };
 
-export const Stats = json(
+export const Stats = answers(
   Type.Object({
     webhook_id: text,
     status: text,
@@ -140,7 +140,7 @@ export const Stats = json(
   }),
 );
 
-export const DryRunAnswer = json(
+export const DryRunAnswer = answers(
   Type.Object({
     webhook_id: text,
     event: text,
@@ -156,7 +156,7 @@ export const DryRunAnswer = json(
   }),
 );
 
-export const TestAnswer = json(
+export const TestAnswer = answers(
   Type.Object({
     success: Type.Boolean(),
     webhook_id: text,
@@ -173,7 +173,7 @@ export const TestAnswer = json(
   }),
 );
 
-export const AlertList = json(
+export const AlertList = answers(
   Type.Object({
     alerts: Type.Array(
       Type.Object({
@@ -192,4 +192,4 @@ export const AlertList = json(
   }),
 );
 
-export const EgressIps = json(Type.Object({ egress_ips: Type.Array(text) }));
+export const EgressIps = answers(Type.Object({ egress_ips: Type.Array(text) }));

@@ -91,6 +91,22 @@ describe("a picture of a message", () => {
     expect(w.rows("attachments")).toEqual([kept]);
   });
 
+  test("is refused where the agent takes none, or fewer, or smaller ones", async () => {
+    const w = world();
+    const status = async (attachment_config: object, ...urls: string[]) => {
+      const agent = await w.anAgent({ attachment_config });
+      return (await w.ask("POST", `/agents/${agent}/stream`, withImages(...urls))).status;
+    };
+    const [a, b] = [dataUrl(PNG), dataUrl(GIF)];
+    expect(await status({ enable: false }, a)).toBe(400);
+    expect(await status({ enable: false })).toBe(200);
+    expect(await status({ max_count_per_message: 1 }, a, b)).toBe(400);
+    expect(await status({ max_file_size: PNG.length - 1 }, a)).toBe(413);
+    expect(w.rows("attachments")).toEqual([]);
+    const wrong = { name: "a", attachment_config: { max_count_per_message: 11 } };
+    expect((await w.call("POST", "/agents?workspace_id=w", wrong)).status).toBe(400);
+  });
+
   test("is out of reach for other agents, other projects and those without a key", async () => {
     const { w, agent, talk, read } = await setup();
     await talk(withImages(dataUrl(PNG)));
