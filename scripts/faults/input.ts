@@ -50,6 +50,8 @@ export type Plan = {
 const LANES = 8;
 const PATIENCE_MS = 400;
 const LONGEST_ANSWER_MS = 5_000;
+/** Where refusals have the form that clients of OpenAI's interface know. */
+const OF_OPENAI = /^\/api\/(models|chat|responses)(\/|$)/;
 
 export async function sendEverything(plan: Plan): Promise<Report> {
   const data = scratch();
@@ -200,8 +202,12 @@ async function walk(
         note(report.walked, status);
         if (status >= 500) report.odd.push(`${what}: ${status} ${text.slice(0, 300)}`);
         else if (status >= 400 && type?.startsWith("application/json")) {
-          const { error } = JSON.parse(text) as { error?: { code?: string; request_id?: string } };
-          if (!error?.code || !error.request_id)
+          const { error } = JSON.parse(text) as { error?: Record<string, unknown> };
+          if (
+            !(OF_OPENAI.test(path) ? ["message", "type"] : ["code", "request_id"]).every(
+              (field) => error?.[field],
+            )
+          )
             report.odd.push(`${what}: ${status} without code: ${text.slice(0, 200)}`);
         }
       } catch (error) {
