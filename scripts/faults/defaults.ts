@@ -101,11 +101,12 @@ export async function lookAtDefaults(): Promise<Report> {
         `${name} names no product`,
         headers.get("server") === null && headers.get("x-powered-by") === null,
       );
-      check(
-        `${name} shows no page and no stack`,
-        !/<html|\bat .*\.[tj]s:\d+/i.test(text),
-        text.slice(0, 200),
-      );
+      check(`${name} shows no stack`, !/\bat .*\.[tj]s:\d+|__bun/i.test(text), text.slice(0, 200));
+      if (headers.get("content-type")?.startsWith("text/html")) {
+        const policy = headers.get("content-security-policy") ?? "";
+        check(`${name} lets its page load nothing`, policy.includes("default-src 'none'"), policy);
+        check(`${name} is in nobody's frame`, policy.includes("frame-ancestors 'none'"), policy);
+      }
     }
     const changed = difference(before, rowsByProject(data, []).get("")!);
     check("nothing was changed without a key", changed.length === 0, changed.join("\n").slice(0, 500));
