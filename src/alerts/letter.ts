@@ -57,10 +57,11 @@ function commandsOf(kind: AlertRow["kind"], { subscription_id: id, delivery_id, 
       ];
     case "paused":
       return [
-        "Events are kept for it meanwhile. When it answers again:",
+        "Events are kept for it meanwhile. When it answers again, to go on, and to send this one or all that failed once more:",
         "",
         `  errand webhooks resume ${id}`,
         again,
+        all,
       ];
     case "recovered":
       return ["To send what was given up meanwhile once more:", "", all];

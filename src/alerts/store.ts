@@ -18,7 +18,7 @@ export type AlertDetails = {
   response_excerpt: string | null;
   error: string | null;
   attempts: number;
-  /** When the trouble began that this belongs to. */
+  /** When the oldest delivery was made that the trouble took: where a replay of it begins. */
   since: number;
 };
 

@@ -182,7 +182,11 @@ export function deliveryAttempt(
     }
     if (number >= delivery.attempts_max) {
       const pause_if = { failing_since: now - MOST_FAILING_MS, reason: FAILING };
-      return { ...failed, reason: `gave up after ${number} attempts: ${answered.error}`, pause_if };
+      return {
+        ...failed,
+        reason: `gave up after ${number} ${number === 1 ? "attempt" : "attempts"}: ${answered.error}`,
+        pause_if,
+      };
     }
     const policy = target.retry_policy;
     const wait = retryDelay({ attempts: number, policy, retryAfterMs: retry_after_ms, random });

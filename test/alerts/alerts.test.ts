@@ -70,6 +70,41 @@ describe("the owner is told", () => {
     expect(subjects()).toHaveLength(2);
   });
 
+  test("with a replay that reaches back to what was given up after hours of attempts", async () => {
+    const { subscribe, target, happen, server, clock, emit, idle, replays, caller } = await world();
+    await using _ = server;
+    const { id } = await subscribe({ url: target.url, retry_policy: { max_retries: 1 } });
+    await emit();
+    await idle();
+    await clock.advance(20_000);
+    await happen();
+    for (let n = 0; n < 4; n++) {
+      await clock.advance(40_000);
+      await happen();
+    }
+    const text = server.received[0]!.raw.replace(/=\r\n/g, "");
+    const since = /replay \S+ --since (\S+)/.exec(text)![1]!;
+    const { body } = await replays.replay(caller, id, { since });
+    expect(body.replayed).toBeGreaterThanOrEqual(2);
+    expect((await replays.replay(caller, id, { since: "2000-01-01" })).body.replayed).toBe(0);
+  });
+
+  test("at most twice an hour of a receiver that fails every other time", async () => {
+    const { subscribe, target, happen, server, subjects, answer, clock, alerts } = await world();
+    await using _ = server;
+    await subscribe({ url: target.url, name: "moody", ...impatient });
+    for (let n = 0; n < 10; n++) {
+      answer.status = n % 2 === 0 ? 500 : 200;
+      await happen();
+    }
+    expect(subjects()).toEqual(["Errand gave up a delivery to moody", "Errand delivers again to moody"]);
+    expect(await alerts.troubledCount()).toBe(0);
+    await clock.advance(HOUR);
+    answer.status = 500;
+    await happen();
+    expect(subjects()).toHaveLength(3);
+  });
+
   test("of a pause and of the recovery, once each", async () => {
     const { subscribe, target, happen, server, subjects, answer, webhooks, caller, alerts } = await world();
     await using _ = server;

@@ -212,7 +212,10 @@ describe("a delivery that fails", () => {
     const once = await world.subscribe({ url, retry_policy: { max_retries: 0 } });
     await world.emit();
     await world.idle();
-    expect(await lastLog(world, once.id)).toMatchObject({ status: "failed", attempts: 1 });
+    expect(await lastLog(world, once.id)).toMatchObject({
+      ...{ status: "failed", attempts: 1 },
+      reason: "gave up after 1 attempt: the receiver answered 500",
+    });
     await world.webhooks.remove(world.caller, once.id);
     const seven = await world.subscribe({ url, retry_policy: { max_retries: 6 } });
     await world.emit();

@@ -8,7 +8,7 @@ import type { Storage } from "./storage.ts";
 // A dead receiver is worth a mail an hour, not one for each of ten thousand deliveries.
 const QUIET_MS = 3_600_000;
 
-type Told = Pick<AlertDetails, "name" | "url" | "event_id"> & { workspace_id: string; since: number | null };
+type Told = Pick<AlertDetails, "name" | "url" | "event_id"> & { workspace_id: string; created_at: number };
 
 /**
  * Decides, in the commit of an attempt's result, whether its owner is told, and puts the mail's job down.
@@ -18,16 +18,19 @@ export function raiseAlert(db: Connection, result: AttemptResult, paused: boolea
   const { alert, attempt, subscription_id, state } = result;
   if (!alert) return;
   const told = db.get<Told>(
-    `SELECT s.workspace_id, s.name, s.url, d.event_id,
-       (SELECT since FROM troubles WHERE subscription_id = s.id) AS since
+    `SELECT s.workspace_id, s.name, s.url, d.event_id, d.created_at
      FROM subscriptions s, deliveries d WHERE s.id = ? AND d.id = ?`,
     subscription_id,
     attempt.delivery_id,
   );
+  if (!told) return;
+  const { workspace_id, created_at, ...rest } = told;
   const at = attempt.started_at;
-  const kind = told && kindOf(db, { subscription_id, state, paused, at });
-  if (!told || !kind) return;
-  const { workspace_id, since, ...rest } = told;
+  const news =
+    state === "success"
+      ? recovery(db, subscription_id)
+      : failure(db, { subscription_id, created_at, paused, at });
+  if (!news) return;
   const details: AlertDetails = {
     ...rest,
     delivery_id: attempt.delivery_id,
@@ -37,7 +40,7 @@ export function raiseAlert(db: Connection, result: AttemptResult, paused: boolea
     response_excerpt: attempt.response_excerpt,
     error: attempt.error,
     attempts: attempt.number,
-    since: since ?? at,
+    since: news.since,
   };
   db.run(
     `INSERT INTO alerts (id, workspace_id, subscription_id, kind, details, state, created_at)
@@ -45,30 +48,53 @@ export function raiseAlert(db: Connection, result: AttemptResult, paused: boolea
     alert.id,
     workspace_id,
     subscription_id,
-    kind,
+    news.kind,
     JSON.stringify(details),
     at,
   );
   insertJob(db, { ...alert.job, tenant: workspace_id });
 }
 
-type Asked = { subscription_id: string; state: AttemptResult["state"]; paused: boolean; at: number };
+type News = { kind: AlertKind; since: number };
 
-function kindOf(db: Connection, { subscription_id, state, paused, at }: Asked): AlertKind | undefined {
-  if (state === "success") {
-    const ended = db.run("DELETE FROM troubles WHERE subscription_id = ?", subscription_id);
-    return ended > 0 ? "recovered" : undefined;
-  }
-  // A pause is told whenever it comes: it comes once, and nothing is sent after it.
-  const due = db.run(
-    `INSERT INTO troubles (subscription_id, since, alerted_at) VALUES (?1, ?2, ?2)
-     ON CONFLICT DO UPDATE SET alerted_at = ?2 WHERE alerted_at <= ?3`,
+/** The end of trouble; told where its beginning was. */
+function recovery(db: Connection, subscription_id: string): News | undefined {
+  const trouble = db.get<{ since: number }>(
+    "DELETE FROM troubles WHERE subscription_id = ? RETURNING since",
+    subscription_id,
+  );
+  if (!trouble) return undefined;
+  const last = db.get<{ kind: AlertKind }>(
+    "SELECT kind FROM alerts WHERE subscription_id = ? ORDER BY id DESC LIMIT 1",
+    subscription_id,
+  );
+  return last?.kind === "recovered" ? undefined : { kind: "recovered", since: trouble.since };
+}
+
+type Failure = { subscription_id: string; created_at: number; paused: boolean; at: number };
+
+function failure(db: Connection, { subscription_id, created_at, paused, at }: Failure): News | undefined {
+  // A replay goes by when deliveries were made, and that was hours before they were given up: those that
+  // still have attempts may be older than this one.
+  db.run(
+    `INSERT INTO troubles (subscription_id, since, alerted_at) VALUES (?1,
+       min(?2, coalesce((SELECT min(created_at) FROM deliveries WHERE subscription_id = ?1
+         AND state = 'retrying' AND state NOT IN ('pending', 'success')), ?2)),
+       coalesce((SELECT created_at FROM alerts WHERE subscription_id = ?1 AND kind = 'exhausted'
+         ORDER BY id DESC LIMIT 1), 0))
+     ON CONFLICT DO UPDATE SET since = min(since, ?2)`,
+    subscription_id,
+    created_at,
+  );
+  // A pause is told whenever it comes: it comes once, and nothing is sent after it. The hour of an exhaustion
+  // outlasts a recovery: a receiver that fails every other time is not worth two mails each time.
+  const told = db.get<{ since: number }>(
+    `UPDATE troubles SET alerted_at = ?2 WHERE subscription_id = ?1 AND alerted_at <= ?3 RETURNING since`,
     subscription_id,
     at,
-    paused ? at : at - QUIET_MS,
+    paused ? Number.MAX_SAFE_INTEGER : at - QUIET_MS,
   );
-  if (paused) return "paused";
-  return due > 0 ? "exhausted" : undefined;
+  return told && { kind: paused ? "paused" : "exhausted", since: told.since };
 }
 
 type Ended = { lease: Lease; id: string; state: string; error: string | null; at: number };
