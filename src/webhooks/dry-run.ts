@@ -1,11 +1,11 @@
-import { envelope } from "../events/envelope.ts";
 import type { EventKind } from "../events/schema.ts";
 import { matches } from "../events/schema.ts";
 import type { Caller } from "../keys/schema.ts";
 import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
 import { type JsonObject, readPath } from "../lib/json.ts";
 import { type Conditions, evaluate } from "./conditions.ts";
-import { firstKind, sampleData } from "./samples.ts";
+import { firstKind, sampleBody, sampleData } from "./samples.ts";
 import type { DryRun } from "./schema.ts";
 import type { SubscriptionRow } from "./store.ts";
 
@@ -22,16 +22,16 @@ export function createDryRun(deps: {
     const at = deps.clock.now();
     const data = (given as JsonObject | undefined) ?? sampleData(kind, at);
     const stop = obstacle(webhook, kind, data);
-    const body = envelope({ kind, at, data }, webhook);
+    const body = sampleBody(webhook, { id: newId(), kind, at, data });
     return {
       webhook_id,
       event: kind,
       would_send: stop === undefined,
-      outcome: stop?.outcome ?? "delivered",
-      reason: stop?.reason ?? null,
+      outcome: stop?.outcome ?? (webhook.batch_settings ? "batched" : "delivered"),
+      reason: stop?.reason ?? batching(webhook),
       conditions: judged(webhook.conditions ?? {}, data),
       batched: webhook.batch_settings !== null,
-      /** What the receiver would get, byte for byte; one of the `events` of a batch where there are batches. */
+      /** What the receiver would get; where it takes batches, a batch of this event alone. */
       payload: body,
       payload_size: Buffer.byteLength(body),
     };
@@ -49,6 +49,9 @@ function obstacle(webhook: SubscriptionRow, kind: EventKind, data: JsonObject) {
     return { outcome: "paused", reason: webhook.status_reason ?? "the webhook is paused" };
   return undefined;
 }
+
+const batching = ({ batch_settings: batch }: SubscriptionRow): string | null =>
+  batch && `sent with others, at ${batch.max_events} events or ${batch.max_wait_seconds} s after the first`;
 
 /** Each condition by itself, with what it saw; null stands for a field that is not there. */
 const judged = (conditions: Conditions, data: JsonObject) =>

@@ -1,6 +1,10 @@
+import { envelope } from "../events/envelope.ts";
 import { EVENT_KINDS, type EventKind, type EventPattern, matches } from "../events/schema.ts";
 import { iso } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { batchBody } from "./batch.ts";
+import type { SubscriptionRow } from "./store.ts";
 
 const id = (digit: number): string => `00000000-0000-7000-8000-${String(digit).repeat(12)}`;
 
@@ -8,6 +12,15 @@ const id = (digit: number): string => `00000000-0000-7000-8000-${String(digit).r
 export const firstKind = (events: EventPattern[]): EventKind =>
   EVENT_KINDS.find((kind) => events.some((pattern) => matches(pattern, kind))) ??
   "workflow.execution.completed";
+
+type Sample = { id: string; kind: EventKind; at: number; data: JsonObject };
+
+/** In the shape of its deliveries: a webhook that takes batches gets a batch of one. `id`: its webhook-id. */
+export function sampleBody(webhook: SubscriptionRow, { id, kind, at, data }: Sample): string {
+  if (webhook.batch_settings === null) return envelope({ kind, at, data }, webhook);
+  const event = { id: newId(), project_id: webhook.project_id, kind, subject_id: id, created_at: at };
+  return batchBody({ id, at, events: [{ ...event, data: JSON.stringify(data) }] }, webhook);
+}
 
 /** Data in the shape of each kind (interface 6.2, design 3), for test sends. `at`: epoch milliseconds. */
 export function sampleData(kind: EventKind, at: number): JsonObject {

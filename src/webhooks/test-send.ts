@@ -1,11 +1,9 @@
-import { envelope } from "../events/envelope.ts";
 import type { EventKind } from "../events/schema.ts";
 import type { Caller } from "../keys/schema.ts";
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { batchBody } from "./batch.ts";
 import { evaluate } from "./conditions.ts";
-import { firstKind, sampleData } from "./samples.ts";
+import { firstKind, sampleBody, sampleData } from "./samples.ts";
 import type { TestWebhook } from "./schema.ts";
 import { deliveryHeaders, isOurs, type Sender, sendOnce } from "./send.ts";
 import type { SubscriptionRow } from "./store.ts";
@@ -28,7 +26,7 @@ export function createTestSend(
     const at = deps.clock.now();
     const data = { ...sampleData(kind, at), ...(test_data as JsonObject | undefined), test: true };
     const id = newId();
-    const body = bodyOf(webhook, { id, kind, at, data });
+    const body = sampleBody(webhook, { id, kind, at, data });
     const outgoing = { id, body, attempt: 1, hop: 1 };
     const headers = { ...deliveryHeaders(deps, webhook, outgoing), "X-Service-Test": "true" };
     const request = { url: webhook.url, headers, body };
@@ -54,15 +52,6 @@ export function createTestSend(
       verify: howToVerify(webhook_id),
     };
   };
-}
-
-type Sample = { id: string; kind: EventKind; at: number; data: JsonObject };
-
-/** In the shape of its deliveries: a webhook that takes batches gets a batch of one. */
-function bodyOf(webhook: SubscriptionRow, { id, kind, at, data }: Sample): string {
-  if (webhook.batch_settings === null) return envelope({ kind, at, data }, webhook);
-  const event = { id: newId(), project_id: webhook.project_id, kind, subject_id: id, created_at: at };
-  return batchBody({ id, at, events: [{ ...event, data: JSON.stringify(data) }] }, webhook);
 }
 
 /** What a receiver's author does with the bytes above; the secret itself is not repeated here. */

@@ -350,6 +350,21 @@ describe("a dry run", () => {
     expect(payload_size).toBe(Buffer.byteLength(payload));
   });
 
+  test("of a webhook that takes batches shows a batch, and how long the event may wait", async () => {
+    const { subscribe, dryRun, caller } = await world();
+    const batch_settings = { max_events: 50, max_wait_seconds: 60 };
+    const { id } = await subscribe({ url: "https://example.com/", batch_settings });
+    const told = await dryRun(caller, id, { event: "agent.message.sent", data: { content: "x" } });
+    expect(told).toMatchObject({
+      ...{ would_send: true, outcome: "batched", batched: true },
+      reason: "sent with others, at 50 events or 60 s after the first",
+    });
+    expect(JSON.parse(told.payload)).toMatchObject({
+      event: "batch",
+      data: { count: 1, events: [{ event: "agent.message.sent", webhook_id: id, data: { content: "x" } }] },
+    });
+  });
+
   test("tells a kind that is not listed and a pause, and takes a sample of its own without data", async () => {
     const { subscribe, dryRun, caller, webhooks } = await world();
     const { id } = await subscribe({ url: "https://example.com/", events: ["agent.*"] });
