@@ -35,17 +35,14 @@ export type Journal = {
   checkpoint(steps: StepRow[], spent: Spent): Promise<boolean>;
 };
 
+export type CallRequest = { key: string; workflow_id: string; input: JsonObject; waits: boolean };
+
 /** What a run has to do with other runs and with callers from outside. */
 export type Links = {
   /** Whom to wake when something that a node waits for has come; undefined: it is waited for on the spot. */
   execution_id?: string;
   /** Starts the execution that `key`, a step of this run, stands for; the one there is, if it did before. */
-  call(request: {
-    key: string;
-    workflow_id: string;
-    input: JsonObject;
-    waits: boolean;
-  }): Promise<ExecutionRow>;
+  call(request: CallRequest): Promise<ExecutionRow>;
   child(key: string): Promise<ExecutionRow | undefined>;
   /** Stores a step that waits for a caller. Undefined: the run does not hold its job any more. */
   openWait(step: StepRow, around: StepRow[]): Promise<Callback | undefined>;

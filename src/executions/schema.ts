@@ -64,6 +64,9 @@ export const TestStep = json(
             "What templates find besides: outputs of earlier nodes by their names, `vars`, `loop`.",
         }),
       ),
+      callback_body: Type.Optional(
+        Type.Unknown({ description: "What the call brings that a `wait` for a callback waits for." }),
+      ),
     },
     { additionalProperties: false },
   ),

@@ -167,7 +167,7 @@ export function createExecutions(
     async testStep(caller: Caller, workflow_id: string, body: TestStep) {
       const target = await targetInScope(caller, workflow_id);
       const hash = await workflows.definitionHash(caller, workflow_id, "draft");
-      return testStep(deps, target, await workflows.definition(hash), body);
+      return testStep({ ...deps, childOf: starts.childOf }, target, await workflows.definition(hash), body);
     },
 
     /** Ends an execution that has not ended, and what it waits for; its running step is aborted. */

@@ -15,6 +15,7 @@ import type { conclude } from "./conclude.ts";
 import { concurrencyKey } from "./concurrency.ts";
 import { startedEvent } from "./events.ts";
 import type { NextRun, RunPayload } from "./jobs.ts";
+import type { CallRequest } from "./run.ts";
 import type { ExecutionError } from "./schema.ts";
 import type { ExecutionRow, ExecutionStore, StepRow } from "./store.ts";
 
@@ -88,17 +89,8 @@ export function createStarts(deps: StartDeps) {
     throw conflict("This Idempotency-Key was used with another request.");
   }
 
-  /**
-   * The execution that a step of `parent` stands for, started now unless it was before. Throws NodeError for
-   * what no other try would help.
-   */
-  async function startChild(
-    parent: ExecutionRow,
-    asked: { key: string; workflow_id: string; input: JsonObject; waits: boolean },
-  ): Promise<ExecutionRow> {
-    const { key, workflow_id, input } = asked;
-    const known = await store.child(parent.id, key);
-    if (known) return known;
+  /** What a step of `parent` wants to run. Throws NodeError for what no other try would help. */
+  async function childOf(parent: ExecutionRow, { key, workflow_id, input, waits }: CallRequest) {
     const target = isUuid(workflow_id) ? await workflows.target(workflow_id) : undefined;
     if (target?.project_id !== parent.project_id) {
       throw new NodeError("WORKFLOW_NOT_FOUND", "There is no such workflow in this project.");
@@ -123,10 +115,20 @@ export function createStarts(deps: StartDeps) {
       ...newExecution(target, { input, source: "workflow", metadata, hop: parent.hop }, clock.now()),
       parent_id: parent.id,
       parent_position: key,
-      parent_waits: asked.waits ? 1 : 0,
+      parent_waits: waits ? 1 : 0,
       depth: parent.depth + 1,
     };
-    const { accepted, ended } = await accept({ execution, definition, input }, target.settings, NO_CLAIM);
+    return { target, payload: { execution, definition, input } };
+  }
+
+  /** The execution that a step of `parent` stands for, started now unless it was before. Throws as `childOf`. */
+  async function startChild(parent: ExecutionRow, asked: CallRequest): Promise<ExecutionRow> {
+    const { key } = asked;
+    const known = await store.child(parent.id, key);
+    if (known) return known;
+    const { target, payload } = await childOf(parent, asked);
+    const { execution } = payload;
+    const { accepted, ended } = await accept(payload, target.settings, NO_CLAIM);
     if (accepted.outcome === "exists") return (await store.child(parent.id, key))!;
     return ended ? { ...execution, ...ended.end } : execution;
   }
@@ -270,7 +272,7 @@ export function createStarts(deps: StartDeps) {
     throw conflict("This Idempotency-Key was used with another request.");
   }
 
-  return { start, startChild, nextRun, again };
+  return { start, childOf, startChild, nextRun, again };
 }
 
 const FAILURE = "failure";

@@ -26,5 +26,5 @@ export const callOtherWorkflow = defineFlow({
     status: Type.String({ description: "success, or queued when it was not waited for." }),
     workflow_output: Type.Unknown({ description: "Its output; null when it was not waited for." }),
   }),
-  flow: { quick: false, stored: true, fixed: [], lists: () => [] },
+  flow: { quick: false, fixed: [], lists: () => [] },
 });

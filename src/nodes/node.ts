@@ -77,8 +77,6 @@ export type NestedList = {
 export type Flow = {
   /** May run before the workflow's start is on record: it neither waits nor starts anything. */
   quick: boolean;
-  /** Works on a stored run alone. */
-  stored?: boolean;
   /** Fields that are taken as they stand: what runs is not for a template to say. */
   fixed: string[];
   /** Conditions in it, whose fields name what they look at. */

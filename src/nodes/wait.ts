@@ -53,7 +53,6 @@ export const wait = defineFlow({
   check: waysFaults,
   flow: {
     quick: false,
-    stored: true,
     fixed: ["callback", "callback.nodes"],
     lists: ({ callback }) => {
       const nodes = (callback as { nodes?: unknown } | null | undefined)?.nodes;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { settled } from "../helpers/clock.ts";
 import { server } from "../nodes/setup.ts";
-import { condition, failing, forEach, wait } from "./nodes.ts";
+import { call, condition, failing, forEach, wait } from "./nodes.ts";
 import { apiCall, CALLER, setVariables, world } from "./setup.ts";
 
 const NO_CONTEXT = { hop: 0 };
@@ -130,9 +130,52 @@ describe("one node alone", () => {
     expect(executions.testStep(CALLER, id, { node: "nobody" })).rejects.toMatchObject({
       code: "invalid_input",
     });
-    expect(
-      executions.testStep(CALLER, id, { node: condition("c", true, [wait("pause", { seconds: 1 })]) }),
-    ).rejects.toMatchObject({ code: "invalid_input" });
+  });
+
+  test("waits for nobody: times are taken as come, callers as having called, other workflows run there and then", async () => {
+    const { workflow, executions, storage } = world();
+    const { id } = await workflow({ nodes: [] });
+    const trial = (node: object, more: object = {}) =>
+      executions.testStep(CALLER, id, { node: node as never, ...more });
+    const pause = condition("c", true, [wait("pause", { seconds: 86_400 }), setVariables("a", { x: 1 })]);
+    expect(await trial(pause)).toMatchObject({
+      status: "success",
+      output: { output: { x: 1 } },
+      steps: [{}, { status: "success", output: { resumed_by: "time" } }, { status: "success" }],
+    });
+    const approval = wait("approval", {
+      callback: { nodes: [setVariables("told", { url: "{{ callback.url }}" })] },
+    });
+    expect(await trial(approval, { callback_body: { yes: true } })).toMatchObject({
+      status: "success",
+      output: { resumed_by: "callback", body: { yes: true } },
+    });
+    const child = await workflow({
+      nodes: [wait("pause", { seconds: 5 }), setVariables("c", { twice: "{{ n | times: 2 }}" })],
+    });
+    expect(await trial(call("sub", child.id, { n: 4 }))).toMatchObject({
+      status: "success",
+      output: { status: "success", workflow_output: { twice: 8 } },
+    });
+    expect(await trial(call("sub", "nobody"))).toMatchObject({ error: { code: "WORKFLOW_NOT_FOUND" } });
+    expect(storage.reader.all("SELECT id FROM executions UNION SELECT id FROM waits")).toEqual([]);
+  });
+
+  test("that calls workflows in a circle ends when it is too deep", async () => {
+    const { workflow, workflows, executions } = world();
+    const { id } = await workflow({ nodes: [] });
+    await workflows.update(CALLER, id, { nodes: [call("again", id)] });
+    const { error } = await executions.testStep(CALLER, id, { node: "again" });
+    expect(error).toMatchObject({ code: "WORKFLOW_FAILED", message: expect.stringContaining("TOO_DEEP") });
+  });
+
+  test("that holds others has their retries at once", async () => {
+    const { workflow, executions } = world();
+    const { id } = await workflow({ nodes: [] });
+    using target = server(() => new Response(null, { status: target.got.length > 2 ? 200 : 503 }));
+    const each = forEach("each", [1], [apiCall("ask", target.url)]);
+    expect(await executions.testStep(CALLER, id, { node: each })).toMatchObject({ status: "success" });
+    expect(target.got).toHaveLength(3);
   });
 
   test("that hangs is given up after a minute, and one that fails is not tried again", async () => {
