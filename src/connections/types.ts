@@ -1,10 +1,12 @@
 import Type, { type Static, type TObject } from "typebox";
+import { SHORTEST_SECRET } from "../lib/conceal.ts";
 import { describe, type Fault } from "../lib/errors.ts";
 import { ADDRESS, addressIn } from "../lib/mail-address.ts";
 import { authenticationFaults } from "../webhooks/authentication.ts";
 
-const secret = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 8_192, description: `${description} Never shown again.` });
+// What a server says back of it is taken out of what is kept: see `conceal`.
+const secret = (description: string, minLength = SHORTEST_SECRET) =>
+  Type.String({ minLength, maxLength: 8_192, description: `${description} Never shown again.` });
 const closed = { additionalProperties: false } as const;
 
 const hosts = Type.Optional(
@@ -62,7 +64,8 @@ export const CONNECTION_TYPES = {
           }),
         ),
         username: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024, description: "User name." })),
-        password: Type.Optional(secret("Password.")),
+        // Nothing that a mail server says is kept word by word.
+        password: Type.Optional(secret("Password.", 1)),
         from: Type.Optional(
           Type.String({ minLength: 1, maxLength: 320, description: "Sender of mails that name none." }),
         ),

@@ -1,4 +1,5 @@
-const SHORTEST = 5;
+/** What is shorter stands in any text by chance: to take it out would spoil the text and tell the secret. */
+export const SHORTEST_SECRET = 5;
 const SHOWN = "[secret]";
 
 /** Every form in which secrets could come back from whoever they were sent to. */
@@ -10,7 +11,9 @@ export function formsOf(secrets: string[]): string[] {
     Buffer.from(text).toString("base64"),
   ]);
   // The longest first, so that none is cut in two by a part of itself.
-  return [...new Set(forms)].filter((text) => text.length >= SHORTEST).sort((a, b) => b.length - a.length);
+  return [...new Set(forms)]
+    .filter((text) => text.length >= SHORTEST_SECRET)
+    .sort((a, b) => b.length - a.length);
 }
 
 /** A text without those secrets: a server that repeats what it was sent must not put them on record. */

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import type { Fault } from "./errors.ts";
+import { isObject } from "./json.ts";
 import { toFaults } from "./schema-faults.ts";
 
 /**
@@ -51,6 +52,19 @@ function wrap<T extends TSchema>(schema: T, prepare?: (value: unknown) => unknow
 
 /** The shape of a JSON body: checked as it is, never coerced. */
 export const json = <T extends TSchema>(schema: T) => wrap(schema);
+
+/** The same for a change of a record: null puts a field back to its default, where it has one. */
+export const changes = <T extends TSchema>(schema: T, defaults: Record<string, unknown>) =>
+  wrap(schema, (value) =>
+    isObject(value)
+      ? Object.fromEntries(
+          Object.entries(value).map(([field, given]) => [
+            field,
+            given === null && Object.hasOwn(defaults, field) ? structuredClone(defaults[field]) : given,
+          ]),
+        )
+      : value,
+  );
 
 /**
  * A body that its service checks: the route describes it and lets it through, so that what the schema finds

@@ -5,6 +5,18 @@ import type { CreateWorkflow, InputSchema, Node, Program } from "./schema.ts";
 export const DEFAULT_NAME = "Untitled workflow";
 export const DEFAULT_DESCRIPTION = "Untitled workflow description";
 
+/** Of the fields that a request may write. */
+export const DEFAULTS = {
+  name: DEFAULT_NAME,
+  description: DEFAULT_DESCRIPTION,
+  images: [],
+  input_schema: {},
+  nodes: [],
+  output_mapping: {},
+  public_clone: false,
+  public_runnable: false,
+};
+
 /** The program of a request with every default written out, so that what is stored is what runs. */
 export const completeProgram = (
   given: Pick<CreateWorkflow, "input_schema" | "nodes" | "output_mapping">,

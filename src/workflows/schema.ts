@@ -1,5 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { json, query } from "../lib/schema.ts";
+import { changes, json, query } from "../lib/schema.ts";
+import { DEFAULTS } from "./defaults.ts";
 
 // Interface 2.1: the workflow and its nodes are closed, input_schema and its properties are open.
 
@@ -80,8 +81,17 @@ export type CreateWorkflow = Static<typeof CreateWorkflow.schema>;
 export const ValidateWorkflow = json(Type.Record(Type.String(), Type.Unknown()));
 export type ValidateWorkflow = Static<typeof ValidateWorkflow.schema>;
 
-/** Any subset; fields that the server owns may come back as they were read, and only so. */
-export const UpdateWorkflow = json(Type.Object({ ...written, ...owned }, { additionalProperties: false }));
+/**
+ * Any subset; null puts a field back to its default. Fields that the server owns may come back as they were
+ * read, and only so.
+ */
+export const UpdateWorkflow = changes(
+  Type.Object(
+    { ...written, ...owned },
+    { additionalProperties: false, description: "null puts a field back to its default." },
+  ),
+  DEFAULTS,
+);
 export type UpdateWorkflow = Static<typeof UpdateWorkflow.schema>;
 
 export const InWorkspace = query(

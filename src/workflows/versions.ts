@@ -27,8 +27,8 @@ export function versionsOf(deps: {
     };
   }
 
-  async function versionOf(id: string, version: number): Promise<VersionRow> {
-    const found = Number.isSafeInteger(version) ? await store.version(id, version) : undefined;
+  async function versionOf(id: string, version: number | string): Promise<VersionRow> {
+    const found = /^\d{1,15}$/.test(String(version)) ? await store.version(id, Number(version)) : undefined;
     if (!found) throw notFound("version", String(version).slice(0, 20));
     return found;
   }
@@ -80,14 +80,14 @@ export function versionsOf(deps: {
 
     async version(caller: Caller, id: string, version: string): Promise<WorkflowVersion & Program> {
       const row = await inScope(caller, id);
-      const found = await versionOf(id, Number(version));
+      const found = await versionOf(id, version);
       return { ...shown(row, found), ...(await deps.programBy(found.definition_hash)) };
     },
 
     /** The draft becomes what the version is. What is published stays published. */
     async restore(caller: Caller, id: string, version: string): Promise<Workflow> {
       await inScope(caller, id);
-      const found = await versionOf(id, Number(version));
+      const found = await versionOf(id, version);
       if (!(await store.restore(id, found.version, clock.now()))) throw notFound("workflow", id);
       return deps.present(await inScope(caller, id));
     },

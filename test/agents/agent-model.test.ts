@@ -74,7 +74,7 @@ describe("a key that a project keeps as a connection", () => {
   test("has to be the project's own and of type model when it is written", async () => {
     const { call, agent, connect } = await setup();
     const foreign = await connect(OTHER);
-    await connect(CALLER, { name: "bearer", type: "bearer", config: { token: "t" } });
+    await connect(CALLER, { name: "bearer", type: "bearer", config: { token: "token" } });
     const put = async (connection: unknown) =>
       (await call("PUT", `/agents/${agent}`, { model_config: { connection } })).status;
     expect(await put(foreign.id)).toBe(403);

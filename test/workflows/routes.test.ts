@@ -221,6 +221,26 @@ describe("in public", () => {
   });
 });
 
+test("null puts a field of a workflow back to its default", async () => {
+  const { call } = setup();
+  const made = (await call("POST", HERE, { name: "A", description: "B", images: ["c"], nodes: [greet] }))
+    .body;
+  const cleared = { name: null, description: null, images: null, nodes: null, input_schema: null };
+  const { status, body } = await call("PUT", `/workflows/${made.id}`, { ...cleared, public_clone: null });
+  expect([status, body]).toEqual([
+    200,
+    {
+      ...made,
+      name: "Untitled workflow",
+      description: "Untitled workflow description",
+      images: [],
+      nodes: [],
+      updated_at: expect.any(String),
+    },
+  ]);
+  expect((await call("PUT", `/workflows/${made.id}`, { id: null })).status).toBe(400);
+});
+
 describe("validation", () => {
   test("answers with faults of shape and of sense, and stores nothing", async () => {
     const { call, storage } = setup();

@@ -96,6 +96,9 @@ describe("versions", () => {
       expect((await call("GET", `${path}/versions/${version}`)).status).toBe(404);
     }
     await call("POST", `${path}/versions`, {});
+    for (const version of ["1e0", "0x1", "+1", "%201"]) {
+      expect((await call("GET", `${path}/versions/${version}`)).status).toBe(404);
+    }
     expect((await call("GET", `${path}/versions/1`, undefined, "other")).status).toBe(403);
     expect((await call("POST", `${path}/versions/1/restore`, undefined, "other")).status).toBe(403);
     expect((await call("POST", `${path}/publish`, {}, "other")).status).toBe(403);
