@@ -12,7 +12,12 @@ export function toFaults(errors: Iterable<unknown>, root: unknown): Fault[] {
     for (const fault of faultsOf(error, root)) if (!seen.has(fault.field)) seen.set(fault.field, fault);
     if (seen.size >= MOST_FAULTS) break;
   }
-  return [...seen.values()];
+  const faults = [...seen.values()];
+  // What may be null as well is told by what is wrong inside it.
+  return faults.filter(
+    ({ field, expected }) =>
+      expected !== "null" || !faults.some((other) => other.field.startsWith(`${field}.`)),
+  );
 }
 
 type SchemaError = {
@@ -64,6 +69,8 @@ function expectation({ keyword, params, message }: SchemaError): string {
       return `at least ${limit} items`;
     case "maxItems":
       return `at most ${limit} items`;
+    case "uniqueItems":
+      return "each item once";
     case "minimum":
       return `${limit} or more`;
     case "maximum":

@@ -207,6 +207,17 @@ describe("bad input is refused with the field named", () => {
     expect(CreateWebhook.faults({ url, events: ["*"] })).toEqual([]);
   });
 
+  test("tells what is wrong inside an optional field, and not that it is no null either", () => {
+    const batch_settings = { max_events: 0, max_wait_seconds: 5 };
+    expect(CreateWebhook.faults({ url, events: ["*", "*"], batch_settings })).toEqual([
+      { field: "events", expected: "each item once", received: "array of 2" },
+      { field: "batch_settings.max_events", expected: "1 or more", received: "number" },
+    ]);
+    expect(CreateWebhook.faults({ url, events: ["*"], batch_settings: 5 })).toMatchObject([
+      { field: "batch_settings", expected: "object" },
+    ]);
+  });
+
   test("a URL that is not public or not http", async () => {
     const { webhooks, caller } = await setup({ allow: [] });
     for (const url of [
