@@ -275,6 +275,7 @@ async function callNode(
   const ms = own === undefined ? left : Math.min(own, left ?? own);
   const limit = ms === undefined ? undefined : new AbortController();
   const disarm = limit && realTime(clock).after(ms!, () => limit.abort());
+  if (type.effect !== "none") run.elsewhere(1);
   try {
     const running = type.run(input as never, {
       ...services,
@@ -296,6 +297,7 @@ async function callNode(
     throw tooLate(options);
   } finally {
     disarm?.();
+    if (type.effect !== "none") run.elsewhere(-1);
   }
 }
 

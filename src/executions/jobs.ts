@@ -75,6 +75,7 @@ export function runExecution(deps: Deps): JobKind {
   async function run(ref: string, job: JobRun): Promise<Fate> {
     const loaded = await load(ref, job);
     if (!loaded) return done;
+    job.elsewhere = 0;
     const { definition, input, steps } = loaded;
     const started_at = loaded.execution.started_at ?? clock.now();
     const execution = { ...loaded.execution, started_at };
@@ -117,6 +118,9 @@ export function runExecution(deps: Deps): JobKind {
         signal: () => job.signal,
         isAborted: () => job.isAborted(),
         news: job.news,
+        elsewhere: (change) => {
+          job.elsewhere = (job.elsewhere ?? 0) + change;
+        },
       },
       { execution, program: definition, input, steps },
     );

@@ -15,6 +15,7 @@ export function newRun(
     signal(): AbortSignal;
     isAborted(): boolean;
     news?: News;
+    elsewhere?(change: number): void;
     report(message: string, fields: Record<string, unknown>): void;
   },
   of: {
@@ -38,6 +39,7 @@ export function newRun(
     signal,
     isAborted,
     news,
+    elsewhere: means.elsewhere ?? (() => {}),
     report: (error, { execution_id, name }) =>
       report("a step failed unexpectedly", { execution_id, name, error }),
     spent: {

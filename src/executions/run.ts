@@ -67,6 +67,8 @@ export type Run = {
   /** Made when first asked for: a run that leaves this program nowhere needs none. */
   signal(): AbortSignal;
   isAborted(): boolean;
+  /** Told how many answers from elsewhere are waited for more, or fewer, from now on. */
+  elsewhere(change: number): void;
   /** Of what the run waits for, come while it was under way. */
   news: News;
   /** Told of failures that are Errand's own fault; the step shows no more than that. */

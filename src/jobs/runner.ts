@@ -17,7 +17,7 @@ export const NO_CAPACITY: Capacity = { runs: 0, turns: 0, deliveries: 0, timers:
  * A job that has waited for somebody else for a while gives its slot to one that waits for a slot: a hanging
  * receiver costs a connection and no turn. At most so many of each lane.
  */
-const MOST_ASIDE: Capacity = { runs: 0, turns: 0, deliveries: 2_048, timers: 0 };
+const MOST_ASIDE: Capacity = { runs: 2_048, turns: 0, deliveries: 2_048, timers: 0 };
 // A job that is found under way at two looks is one that waits.
 const CROWD_LOOK_MS = 250;
 const UNPROVEN_SHARE = 0.75;
@@ -103,6 +103,7 @@ class ActiveJob implements JobRun, Cancel, News {
   readonly lease: Lease;
   /** Found under way when the lane was crowded, and then put aside. */
   found: "not yet" | "once" | "aside" = "not yet";
+  elsewhere?: number;
   #controller: AbortController | undefined;
   #reason: Error | undefined;
   #listeners: Set<() => void> | undefined;
@@ -267,7 +268,8 @@ export function createRunner(deps: {
       if (stopping || lane.backlog.size === 0) return;
       for (const job of active.values()) {
         if (job.row.lane !== lane.name || lane.aside >= MOST_ASIDE[lane.name]) continue;
-        if (job.found === "once") {
+        if (job.found !== "aside" && job.elsewhere === 0) job.found = "not yet";
+        else if (job.found === "once") {
           job.found = "aside";
           lane.aside++;
           lane.inFlight--;

@@ -282,10 +282,18 @@ describe("a crowded lane", () => {
     expect(refs()).toHaveLength(28);
   });
 
-  test("leaves a lane alone whose jobs do not wait for others", async () => {
-    const { add, refs, clock } = setup({ kind: { per_key: 100 } });
-    await add(...many(6));
+  test("leaves jobs alone that do not wait for others, and lanes of which nobody may", async () => {
+    const { add, refs, started, clock } = setup({ kind: { per_key: 100 } });
+    await add(...many(5));
+    for (const { run } of started) run.elsewhere = 0;
     await clock.advance(5_000);
     expect(refs()).toHaveLength(4);
+    started[0]!.run.elsewhere = 1;
+    await clock.advance(1_000);
+    expect(refs()).toHaveLength(5);
+    const turns = setup({ kind: { per_key: 100, lane: "turns" } });
+    await turns.add(...many(6));
+    await turns.clock.advance(5_000);
+    expect(turns.refs()).toHaveLength(4);
   });
 });
