@@ -7,6 +7,7 @@ import { createGate, type Gate, type ServiceState } from "./http/gate.ts";
 import { createHostWatch } from "./http/host-watch.ts";
 import { type Listening, listen } from "./http/listen.ts";
 import { createMetrics, type Metrics, processGauges } from "./http/metrics.ts";
+import { knock, listenForKnocks } from "./jobs/knock.ts";
 import { startChores } from "./jobs/maintenance.ts";
 import { type Clock, scaledClock, systemClock } from "./lib/clock.ts";
 import { unavailable } from "./lib/errors.ts";
@@ -18,7 +19,7 @@ import type { FolderLock } from "./storage/folder.ts";
 import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
 import { lockFolder } from "./storage/sqlite/lock.ts";
 import { openLocalStorage, openStorage } from "./storage/sqlite/open.ts";
-import { databasePath } from "./storage/sqlite/paths.ts";
+import { databasePath, knockPath } from "./storage/sqlite/paths.ts";
 import { VERSION } from "./version.ts";
 
 export type AppOptions = { clock?: Clock; log?: Logger; lost?: (reason: string) => void };
@@ -124,6 +125,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
         if (recovered.recovered + recovered.dead + interrupted > 0) {
           log.info("took up what was under way at the last stop", { ...recovered, interrupted });
         }
+        stops.push(listenForKnocks(knockPath(config.data), services.runner.lookAround));
         serve(services);
       } catch (error) {
         await listening.stop(true);
@@ -180,6 +182,7 @@ export async function openLocal(
       clock,
       log,
       runsJobs: options.runsJobs ?? false,
+      handedOver: () => knock(knockPath(config.data), systemClock.now()),
     });
     return {
       services,

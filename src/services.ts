@@ -79,10 +79,17 @@ import { createWorkspaces } from "./workspaces/service.ts";
 
 export type Services = Awaited<ReturnType<typeof createServices>>;
 
-export type World = { config: Config; storage: Storage; clock: Clock; log: Logger; runsJobs: boolean };
+export type World = {
+  config: Config;
+  storage: Storage;
+  clock: Clock;
+  log: Logger;
+  runsJobs: boolean;
+  handedOver?: () => void;
+};
 
 /** Every service over one storage; the one place where features meet, and with app.ts the only one to name sqlite. */
-export async function createServices({ config, storage, clock, log, runsJobs }: World) {
+export async function createServices({ config, storage, clock, log, runsJobs, handedOver }: World) {
   const real = realTime(clock);
   const vault = openVault(config);
   await proveVault(vault, sqliteVault(storage));
@@ -96,6 +103,7 @@ export async function createServices({ config, storage, clock, log, runsJobs }: 
     clock,
     report,
     capacity: runsJobs ? CAPACITY : NO_CAPACITY,
+    handedOver,
   });
 
   const workspaces = createWorkspaces({ store: sqliteWorkspaces(storage), clock });

@@ -53,6 +53,8 @@ export type Runner = {
   place(kind: string, job: NewJob, payload?: unknown): Placement;
   committed(placements: Placement[]): void;
   dropped(placements: Placement[]): void;
+  /** Another process put jobs down: finds them now and not at the next sweep. */
+  lookAround(): void;
   /** Looks for waiting jobs of the kind again: `per_key` allows more by now. */
   look(kind: string): void;
   /** Aborts the running job of `ref`, if there is one. */
@@ -183,6 +185,8 @@ export function createRunner(deps: {
   report: Report;
   owner?: string;
   capacity?: Capacity;
+  /** Told of jobs that are due and not for this process to work. */
+  handedOver?: () => void;
 }): Runner {
   const { store, clock, report } = deps;
   const capacity = deps.capacity ?? CAPACITY;
@@ -425,6 +429,7 @@ export function createRunner(deps: {
         else if (row.run_at > clock.now()) armTimer(laneOf(row.lane), row.run_at);
         else {
           const lane = laneOf(row.lane);
+          if (capacity[lane.name] === 0) deps.handedOver?.();
           if (payload !== undefined && capacity[lane.name] > 0 && parked.size < MOST_PARKED)
             parked.set(row.id, payload);
           lane.backlog.add(row.tenant, row.key);
@@ -440,6 +445,10 @@ export function createRunner(deps: {
       }
     },
 
+    lookAround() {
+      for (const lane of lanes.values()) void sweep(lane);
+    },
+
     look: (kind) => pump(laneOf(kindOf(kind).lane)),
 
     cancel(ref) {
@@ -449,7 +458,8 @@ export function createRunner(deps: {
     async wake(ref) {
       for (const job of active.values()) if (job.row.ref === ref) job.wake();
       const found = await store.waitingOf(ref);
-      if (!found || stopping || capacity[found.lane] === 0) return;
+      if (!found || stopping) return;
+      if (capacity[found.lane] === 0) return deps.handedOver?.();
       const lane = laneOf(found.lane);
       lane.backlog.add(found.tenant, found.key);
       lane.fresh.add(found.key);

@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { defineJob, done, type JobKind, type JobRun, retry } from "../../src/jobs/job.ts";
+import { knock, listenForKnocks } from "../../src/jobs/knock.ts";
 import { type Capacity, createRunner, type Placement } from "../../src/jobs/runner.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
+import { discardAfterEach, scratchFolder } from "../helpers/folder.ts";
 import { memoryStorage } from "../helpers/storage.ts";
+
+discardAfterEach();
 
 const CAPACITY: Capacity = { runs: 4, turns: 4, deliveries: 8, timers: 4 };
 
@@ -248,6 +254,39 @@ describe("starting and stopping", () => {
     expect(await stopped).toEqual({ unfinished: 1 });
     expect(started[0]?.run.signal.aborted).toBe(true);
     expect(rows()[0]).toMatchObject({ state: "ready", crashes: 0 });
+  });
+});
+
+describe("a job that another process puts down", () => {
+  test("is told of, and found at once by whoever looks around", async () => {
+    const here = setup();
+    await here.runner.start();
+    let told = 0;
+    const { store, clock } = here;
+    const capacity = { runs: 0, turns: 0, deliveries: 0, timers: 0 };
+    const handedOver = () => void told++;
+    const other = createRunner({ store, clock, report: () => {}, capacity, handedOver });
+    other.register(defineJob({ kind: "run", lane: "runs", per_key: 2, run: async () => done }));
+    const placement = other.place("run", { ref: "a", key: "k", tenant: "t" });
+    await store.insert([placement.row]);
+    other.committed([placement]);
+    expect([told, here.refs()]).toEqual([1, []]);
+    here.runner.lookAround();
+    await settled();
+    expect(here.refs()).toEqual(["a"]);
+  });
+
+  test("is knocked for; where nobody ever listened, a knock is nothing", async () => {
+    const folder = scratchFolder();
+    const file = join(folder, "knock");
+    knock(file, Date.now());
+    expect(existsSync(file)).toBe(false);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stop = listenForKnocks(file, resolve);
+    knock(file, Date.now());
+    await promise;
+    stop();
+    expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 });
 
