@@ -3,7 +3,7 @@
  * line of JSON a figure. Absolute numbers say something about this machine; ratios say it of Errand.
  * Loads come from wrk where it is installed, else from load.ts.
  *
- *     scripts/bench/run [--only start,accept,deliver] [--connections 1,64] [--seconds 5] [--repeat 3]
+ *     scripts/bench/run [--only start,accept,deliver,streams] [--connections 1,64] [--seconds 5] [--repeat 3]
  *                       [--json] [--save FILE] [--compare FILE]
  */
 import { parseArgs } from "node:util";
@@ -13,9 +13,10 @@ import type { Suite } from "./suite.ts";
 import { acceptSuite } from "./suites/accept.ts";
 import { deliver } from "./suites/deliver.ts";
 import { start } from "./suites/start.ts";
+import { streams } from "./suites/streams.ts";
 import { hasWrk } from "./wrk.ts";
 
-const SUITES: Suite[] = [start, acceptSuite, deliver];
+const SUITES: Suite[] = [start, acceptSuite, deliver, streams];
 
 const { values: flags } = parseArgs({
   options: {

@@ -10,6 +10,7 @@ import { type EgressError, toEgressError } from "./errors.ts";
 import { createGuard, type Target, targetOf } from "./guard.ts";
 import { firstHop, type Hop, locationOf, maySendAgain, nextHop } from "./hop.ts";
 import { Limit } from "./limit.ts";
+import { Plain } from "./plain.ts";
 import { Pool } from "./pool.ts";
 import { createProxy } from "./proxy.ts";
 import { outgoing, StaleConnection, Wire } from "./wire.ts";
@@ -191,7 +192,13 @@ export function createEgress(
   };
 }
 
-async function* untilEnd(answer: Answer, max: number, limit: Limit): AsyncGenerator<Uint8Array> {
+function untilEnd(answer: Answer, max: number, limit: Limit): AsyncIterableIterator<Uint8Array> {
+  return answer.headers["content-encoding"] === undefined
+    ? new Plain(answer, max, limit)
+    : decodedUntilEnd(answer, max, limit);
+}
+
+async function* decodedUntilEnd(answer: Answer, max: number, limit: Limit): AsyncGenerator<Uint8Array> {
   try {
     yield* chunksOf(answer, max);
     if (limit.error) throw limit.error;

@@ -25,6 +25,9 @@ export type StreamUsage = { prompt_tokens: number; completion_tokens: number };
 export type PartLog = {
   readonly parts: readonly StreamPart[];
   readonly done: boolean;
+  readonly clock: Clock;
+  /** Calls `wake` whenever there is more or it is done, until the answered function is called. */
+  follow(wake: () => void): () => void;
   /** Resolves true when there is more or it is done, false after `ms` of nothing. */
   changed(ms: number): Promise<boolean>;
 };
@@ -33,40 +36,37 @@ export type PartLog = {
 export class LivePartLog implements PartLog {
   readonly parts: StreamPart[] = [];
   done = false;
-  readonly #clock: Clock;
-  readonly #waiting = new Set<() => void>();
+  readonly clock: Clock;
+  readonly #followers = new Set<() => void>();
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.clock = realTime(clock);
   }
 
   append(...parts: StreamPart[]): void {
-    this.parts.push(...parts);
-    this.#wake();
+    for (const part of parts) this.parts.push(part);
+    for (const wake of this.#followers) wake();
   }
 
   close(): void {
     this.done = true;
-    this.#wake();
+    for (const wake of this.#followers) wake();
+  }
+
+  follow(wake: () => void): () => void {
+    this.#followers.add(wake);
+    return () => this.#followers.delete(wake);
   }
 
   changed(ms: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const wake = () => {
+      const end = (hasMore: boolean) => {
+        leave();
         cancel();
-        resolve(true);
+        resolve(hasMore);
       };
-      const cancel = realTime(this.#clock).after(ms, () => {
-        this.#waiting.delete(wake);
-        resolve(false);
-      });
-      this.#waiting.add(wake);
+      const leave = this.follow(() => end(true));
+      const cancel = this.clock.after(ms, () => end(false));
     });
-  }
-
-  #wake(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const wake of waiting) wake();
   }
 }

@@ -1,7 +1,7 @@
-import { createParser } from "eventsource-parser";
 import { type Egress, EgressError } from "../egress/egress.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, type Json } from "../lib/json.ts";
+import { EventReader } from "./event-reader.ts";
 import { ModelError, type ModelErrorCode, type ModelRequest, type TimeLimits } from "./model.ts";
 
 /** A local server loads its model before its first event. */
@@ -11,6 +11,7 @@ export const LIMITS: TimeLimits = {
   between_tokens: 60_000,
   total: 30 * 60_000,
 };
+const STREAMED = { stream: true };
 const LARGEST_STREAM = 64 * 1024 * 1024;
 const LONGEST_LINE = 2 * 1024 * 1024;
 const NEWLINE = 0x0a;
@@ -64,29 +65,30 @@ export async function* serverEvents(
     if (answer.status !== 200)
       throw refusal(answer.status, answer.headers, await textOf(answer.body), clock.now());
     const decoder = new TextDecoder();
-    let waiting: string[] = [];
+    const reader = new EventReader();
     let hasCome = false;
-    const parser = createParser({ onEvent: ({ data }) => waiting.push(data) });
     let line = 0;
     for await (const bytes of answer.body) {
       // What has no end of line is gone over again with every piece that comes.
       const newline = bytes.lastIndexOf(NEWLINE);
       line = newline === -1 ? line + bytes.length : bytes.length - newline;
       if (line > LONGEST_LINE) throw garbage();
-      parser.feed(decoder.decode(bytes, { stream: true }));
-      if (waiting.length === 0) continue;
+      const events = reader.feed(decoder.decode(bytes, STREAMED));
+      if (events.length === 0) continue;
       silence.heard();
       hasCome = true;
-      const events = waiting;
-      waiting = [];
+      if (events.length <= MOST_AT_ONCE) {
+        yield events;
+        continue;
+      }
       for (let from = 0; from < events.length; from += MOST_AT_ONCE) {
         // A server that sends all at once gets no more of the loop than one that takes its time.
         if (from > 0) await new Promise((resolve) => setImmediate(resolve));
         yield events.slice(from, from + MOST_AT_ONCE);
       }
     }
-    parser.feed("\n\n"); // the last event may lack its empty line
-    if (waiting.length > 0) yield waiting;
+    const last = reader.end();
+    if (last.length > 0) yield last;
     else if (!hasCome) throw garbage();
   } catch (error) {
     throw signal.aborted ? error : (silence.exceeded() ?? toModelError(error));

@@ -102,6 +102,7 @@ describe("a response", () => {
     expect(await Promise.all(waiting)).toEqual([undefined, '0:"a"\n']);
     await clock.advance(30_000);
     log.append(say("b"));
+    expect(await stays.next()).toBe("\n");
     expect(await stays.next()).toBe('0:"b"\n');
   });
 

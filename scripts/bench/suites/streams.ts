@@ -1,0 +1,249 @@
+import { join } from "node:path";
+import { createKey, discard, type Errand, type Key, scratch, startErrand } from "../../lib/errand.ts";
+import { cpu, hookOf, median, memory, say, subscribe } from "../measure.ts";
+import type { ReadPlan, ReadResult } from "../readers.ts";
+import type { Bench, Suite } from "../suite.ts";
+
+const here = (file: string) => join(import.meta.dir, "..", file);
+const ROUNDS = 300;
+const BURST = 20_000;
+const HANGING = 400;
+
+/** What a model server says by itself, and what of it comes through an agent. */
+type Way = Pick<ReadPlan, "url" | "headers" | "body">;
+
+async function read(way: Way, streams: number, rounds: number): Promise<ReadResult> {
+  const plan: ReadPlan = { ...way, streams, rounds };
+  const child = Bun.spawn([process.execPath, here("readers.ts"), JSON.stringify(plan)], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const result = JSON.parse(await new Response(child.stdout).text()) as ReadResult;
+  if (result.ended !== streams * rounds)
+    throw new Error(`${result.ended} of ${streams * rounds} answers ended`);
+  return result;
+}
+
+type Server = { url: string; port: number; pid: number; end(): void };
+
+async function server(file: string, ...args: string[]): Promise<Server> {
+  const child = Bun.spawn([process.execPath, here(file), ...args], { stdout: "pipe", stderr: "inherit" });
+  const reader = child.stdout.getReader();
+  const port = Number(new TextDecoder().decode((await reader.read()).value));
+  return { url: `http://127.0.0.1:${port}`, port, pid: child.pid, end: () => child.kill() };
+}
+
+const json = { "content-type": "application/json" };
+const direct = ({ url }: Server, model: string): Way => ({
+  url: `${url}/v1/chat/completions`,
+  headers: json,
+  body: JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hi" }] }),
+});
+
+async function through(errand: Errand, key: Key, model: string, protocol = "data-stream"): Promise<Way> {
+  const made = await errand.api<{ id: string }>("POST", `/api/agents?workspace_id=${key.workspace_id}`, {
+    name: model,
+    model: `openai/${model}`,
+    auto_generate_title: false,
+  });
+  const isDoor = protocol === "chat";
+  return {
+    url: isDoor
+      ? `${errand.url}/api/chat/completions`
+      : `${errand.url}/api/agents/${made.body.id}/stream?protocol=${protocol}`,
+    headers: { ...json, authorization: `Bearer ${key.key}` },
+    body: JSON.stringify({
+      ...(isDoor ? { model: made.body.id, stream: true } : {}),
+      messages: [{ role: "user", content: "Hi" }],
+    }),
+  };
+}
+
+/** With what a program used of one core while `work` went on. */
+async function watched<T>({ pid }: { pid: number }, work: () => Promise<T>) {
+  let rss = 0;
+  const look = setInterval(() => {
+    rss = Math.max(rss, memory(pid));
+  }, 200);
+  const before = cpu(pid).all;
+  const began = performance.now();
+  const result = await work();
+  const us = cpu(pid).all - before;
+  clearInterval(look);
+  return { result, us, share: us / ((performance.now() - began) * 1_000), rss };
+}
+
+async function withModel<T>(
+  work: (place: { errand: Errand; key: Key; model: Server }) => Promise<T>,
+): Promise<T> {
+  const model = await server("model-server.ts");
+  const data = scratch();
+  const key = await createKey(data);
+  const errand = await startErrand({
+    data,
+    key,
+    args: ["--log-level", "error", "--access-log", "false"],
+    env: { OPENAI_BASE_URL: `${model.url}/v1`, ERRAND_ALLOW_TARGETS: "127.0.0.1" },
+  });
+  try {
+    return await work({ errand, key, model });
+  } finally {
+    await errand.stop();
+    model.end();
+    discard(data);
+  }
+}
+
+async function firstToken({ figures, repeat }: Bench): Promise<void> {
+  const rounds = await withModel(async ({ errand, key, model }) => {
+    const way = await through(errand, key, "burst:5");
+    const chat = await through(errand, key, "burst:5", "chat");
+    await read(way, 1, ROUNDS);
+    const seen: { bare: number; stored: number; chat: number }[] = [];
+    for (let round = 1; round <= repeat; round++) {
+      say(`streams, first token, round ${round} of ${repeat} ...`);
+      seen.push({
+        bare: (await read(direct(model, "burst:5"), 1, ROUNDS)).first_p50,
+        stored: (await read(way, 1, ROUNDS)).first_p50,
+        chat: (await read(chat, 1, ROUNDS)).first_p50,
+      });
+    }
+    return seen;
+  });
+  const bare = median(rounds.map((one) => one.bare));
+  const added = median(rounds.map((one) => one.stored - one.bare));
+  const chat = median(rounds.map((one) => one.chat - one.bare));
+  figures.record({ metric: "yardstick: first token of the model p50", value: bare, unit: "ms" });
+  figures.record({
+    metric: "added to it by an agent",
+    value: added,
+    unit: "ms",
+    target: "< 2 ms",
+    met: added < 2,
+  });
+  figures.record({ metric: "added by OpenAI's door, nothing stored", value: chat, unit: "ms" });
+}
+
+async function perToken({ figures, repeat }: Bench): Promise<void> {
+  for (const protocol of ["data-stream", "ui-message-stream", "chat"]) {
+    const costs = await withModel(async ({ errand, key }) => {
+      const way = await through(errand, key, `burst:${BURST}`, protocol);
+      await read(way, 1, 2);
+      const seen: number[] = [];
+      for (let round = 1; round <= repeat; round++) {
+        const { result, us } = await watched(errand, () => read(way, 1, 3));
+        seen.push(us / result.tokens);
+      }
+      return seen;
+    });
+    const value = median(costs);
+    figures.record({
+      metric: `CPU a token in a burst, ${protocol}`,
+      value,
+      unit: "us",
+      target: "< 40 us",
+      met: value < 40,
+    });
+  }
+}
+
+/** The share of one core, for readers of so many streams, and how long a token is on its way. */
+type Load = { share: number; rss: number; us: number; result: ReadResult };
+
+async function loaded(at: { pid: number }, way: Way, streams: number): Promise<Load> {
+  const { result, share, rss, us } = await watched(at, () => read(way, streams, 1));
+  return { result, share: share * 100, rss, us: us / result.tokens };
+}
+
+async function many(
+  bench: Bench,
+  streams: number,
+  interval: number,
+  limits?: { share: number; rss: number },
+): Promise<void> {
+  const { figures, repeat, seconds } = bench;
+  const name = `paced:${interval}:${Math.ceil((Math.max(seconds, 5) * 1_000) / interval)}`;
+  const relayed: Load[] = [];
+  const seen: Load[] = [];
+  for (let round = 1; round <= repeat; round++) {
+    say(`streams, ${streams} at ${1_000 / interval} tokens/s, round ${round} of ${repeat} ...`);
+    await withModel(async ({ errand, key, model }) => {
+      const relay = await server("relay.ts", String(model.port));
+      await read({ ...direct(model, "burst:200"), url: `${relay.url}/` }, 20, 10);
+      relayed.push(await loaded(relay, { ...direct(model, name), url: `${relay.url}/` }, streams));
+      relay.end();
+      await read(await through(errand, key, "burst:200"), 20, 10);
+      seen.push(await loaded(errand, await through(errand, key, name), streams));
+    });
+  }
+  const record = (metric: string, unit: string, of: (one: Load) => number, target?: number) => {
+    const value = median(seen.map(of));
+    figures.record({
+      metric: `${metric}, ${streams} streams`,
+      value,
+      unit,
+      yardstick: { name: "bare relay", value: median(relayed.map(of)) },
+      ...(target === undefined ? {} : { target: `< ${target} ${unit}`, met: value < target }),
+    });
+  };
+  record("CPU of one core", "%", ({ share }) => share, limits?.share);
+  record("RSS", "MB", ({ rss }) => rss, limits?.rss);
+  record("CPU a token", "us", ({ us }) => us);
+  record("a token's way p50", "ms", ({ result }) => result.delay_p50);
+  record("a token's way p99", "ms", ({ result }) => result.delay_p99);
+}
+
+/** 50 streams, while deliveries to receivers that never answer are under way. */
+async function besideHanging({ figures }: Bench): Promise<void> {
+  say(`streams beside ${HANGING} hanging receivers ...`);
+  const receiver = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch: () => new Promise<Response>(() => {}),
+  });
+  try {
+    await withModel(async ({ errand, key }) => {
+      const way = await through(errand, key, "paced:20:200");
+      const alone = await read(way, 50, 1);
+      const hook = await hookOf(errand, key);
+      for (let n = 0; n < HANGING; n++) await subscribe(errand, `http://127.0.0.1:${receiver.port}/${n}`);
+      await (
+        await fetch(hook, {
+          method: "POST",
+          headers: json,
+          body: JSON.stringify({ input_data: { name: "Ada" } }),
+        })
+      ).text();
+      await Bun.sleep(500);
+      const beside = await read(way, 50, 1);
+      const name = "without them";
+      figures.record({
+        metric: `first token p99 beside ${HANGING} hanging receivers`,
+        value: beside.first_p99,
+        unit: "ms",
+        yardstick: { name, value: alone.first_p99 },
+      });
+      figures.record({
+        metric: "a token's way p99 beside them",
+        value: beside.delay_p99,
+        unit: "ms",
+        yardstick: { name, value: alone.delay_p99 },
+      });
+    });
+  } finally {
+    await receiver.stop(true);
+  }
+}
+
+/** What an agent adds to its model, by itself and for many readers. */
+export const streams: Suite = {
+  name: "streams",
+  async run(bench) {
+    await firstToken(bench);
+    await perToken(bench);
+    await many(bench, 500, 20, { share: 45, rss: 220 });
+    await many(bench, 1_500, 100);
+    await besideHanging(bench);
+  },
+};
