@@ -139,6 +139,12 @@ const webhooks = group("webhooks", "Outgoing webhooks, and the tokens of incomin
     ],
     async () => (await ofWebhooks()).webhookLogs,
   ),
+  leaf(
+    "delivery <id> <delivery>",
+    "Show one delivery with its bytes and every attempt",
+    record,
+    async () => (await ofWebhooks()).showDelivery,
+  ),
   leaf("secret <id>", "Show its signing secret", record, async () => (await ofWebhooks()).showSecret),
   leaf(
     "rotate-secret <id>",

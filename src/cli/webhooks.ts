@@ -130,6 +130,33 @@ export const webhookLogs = (call: Call) =>
     );
   });
 
+/** What was sent, and what came back each time. */
+export const showDelivery = (call: Call) =>
+  withServices(call, async (services) => {
+    const [id, delivery] = call.args as [string, string];
+    const found = await reaching(call, services, (caller) => services.deliveries.get(caller, id, delivery));
+    if (call.flags["json"]) return putJson(call.output, found);
+    const { history, payload, ...rest } = found;
+    putRecord(call, rest);
+    if (history.length > 0) {
+      call.output.data("\n");
+      putList(
+        call,
+        history,
+        [
+          { title: "ATTEMPT", value: (one) => one.number },
+          { title: "TIME", value: (one) => one.timestamp },
+          { title: "CODE", value: (one) => one.response_code ?? one.error_class },
+          { title: "MS", value: (one) => one.response_time_ms },
+          { title: "ERROR", value: (one) => one.error },
+          { title: "ANSWER", value: (one) => one.response_excerpt },
+        ],
+        "",
+      );
+    }
+    if (payload !== null) call.output.data(`\n${payload}\n`);
+  });
+
 export const webhookStats = (call: Call) =>
   withServices(call, async (services) => {
     const asked = checked(ReadStats, { hours: call.flags["hours"] });

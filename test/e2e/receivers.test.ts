@@ -150,7 +150,16 @@ describe("on record is", () => {
       (mails) => mails.length === 1,
     );
     expect(mailbox.received[0]).toMatchObject({ to: ["owner@example.org"] });
-    expect(mailbox.received[0]!.raw).toContain("Errand gave up a delivery to failing");
+    const letter = mailbox.received[0]!.raw.replace(/=\r\n/g, "");
+    expect(letter).toContain("Errand gave up a delivery to failing");
+    // The commands in it do what it says.
+    const [, again] = /errand (webhooks redeliver .*)\r\n/.exec(letter)!;
+    const [, id, delivery] = again!.split(" ").slice(1) as [string, string, string];
+    const record = await errand.command("webhooks", "delivery", id, delivery);
+    expect(record.stdout).toMatch(/gave up after 1 attempt: .*ATTEMPT.*1 .* 503 .* closed.*\{"event":/s);
+    const [, all] = /errand (webhooks replay .*)\r\n/.exec(letter)!;
+    const replayed = await errand.command(...all!.split(" "), "--json");
+    expect(JSON.parse(replayed.stdout)).toMatchObject({ webhook_id: id, replayed: 1 });
     const shown = await errand.command("events", "show", body[0]!.id);
     expect(shown.stdout).toContain('status eq "failed", observed "success"');
   });
