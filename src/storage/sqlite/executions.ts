@@ -208,7 +208,9 @@ function suspend(
   return due;
 }
 
-function countRun(db: Connection, id: string, { started_at, ended_at }: ExecutionEnd): void {
+type Lasted = Pick<ExecutionEnd, "started_at" | "ended_at">;
+
+function countRun(db: Connection, id: string, { started_at, ended_at }: Lasted): void {
   const sum = db.tally(
     `runs of ${id}`,
     () => ({ runs: 0, ms: 0 }),
@@ -259,9 +261,9 @@ function finish(db: Connection, end: Finishing): boolean {
 }
 
 function stop(db: Connection, args: Parameters<ExecutionStore["stop"]>[0]): boolean {
-  const stopped = db.get<{ parent_id: string | null }>(
-    `UPDATE executions SET state = ?, error = ?, ended_at = ?
-     WHERE id = ? AND state IN ('queued', 'running', 'waiting') RETURNING parent_id`,
+  const stopped = db.get<{ workflow_id: string; parent_id: string | null; started_at: number }>(
+    `UPDATE executions SET state = ?, error = ?, ended_at = ? WHERE id = ? AND state IN ('queued', 'running', 'waiting')
+     RETURNING workflow_id, parent_id, coalesce(started_at, created_at) AS started_at`,
     args.state,
     args.error,
     args.ended_at,
@@ -272,6 +274,8 @@ function stop(db: Connection, args: Parameters<ExecutionStore["stop"]>[0]): bool
   endSteps(db, args.id, args.ended_at);
   if (stopped.parent_id !== null) wakeJob(db, stopped.parent_id, args.ended_at);
   if (args.next) queue(db, args.next);
+  // One that is given up has run; one that somebody cancels counts for nothing.
+  if (args.state === "failed") countRun(db, stopped.workflow_id, { ...stopped, ended_at: args.ended_at });
   insertOutbox(db, args.outbox);
   return true;
 }
