@@ -4,9 +4,16 @@ import { invalidField } from "../lib/errors.ts";
 export type FormValue = string | string[] | FormFile | (string | FormFile)[];
 export type FormFile = { filename: string; type: string; size: number };
 
-/** The fields of an urlencoded body. */
-export const parseUrlencoded = (text: string): Record<string, FormValue> =>
-  gather(new URLSearchParams(text), refuseFile);
+/** The fields of an urlencoded body. Throws invalid_input where its percent signs spell no UTF-8. */
+export function parseUrlencoded(text: string): Record<string, FormValue> {
+  // URLSearchParams would put U+FFFD for such bytes without a word.
+  try {
+    for (const [encoded] of text.matchAll(/(?:%[0-9a-f]{2})+/gi)) decodeURIComponent(encoded);
+  } catch {
+    throw invalidField("", "UTF-8", "percent-encoded bytes that are not UTF-8");
+  }
+  return gather(new URLSearchParams(text), refuseFile);
+}
 
 /**
  * The fields of a multipart body. A file is refused, or with `files` told of by name, type and size: its
