@@ -160,6 +160,8 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
     return { kind: "suspended", at: before.wake_at!, reason: "a later attempt" };
   }
   const type = nodeType(node.node_type_name);
+  // It may stand beside the configuration or in it; a workflow that was saved has one of them.
+  if (node.connection && type?.connections) config["connection"] ??= node.connection;
   const step: StepRow = {
     execution_id: run.execution.id,
     position,

@@ -32,7 +32,9 @@ function references(value: unknown, at: string): Reference[] {
 function referenceOf(node: Record<string, unknown>, at: string): Reference | undefined {
   const { node_type_name, input_config } = node;
   const types = typeof node_type_name === "string" ? nodeType(node_type_name)?.connections : undefined;
-  const ref = isObject(input_config) ? input_config["connection"] : undefined;
-  if (!types || typeof ref !== "string") return undefined;
-  return { ref, types, field: `${at}.input_config.connection` };
+  if (!types) return undefined;
+  const inConfig = isObject(input_config) ? input_config["connection"] : undefined;
+  if (typeof inConfig === "string") return { ref: inConfig, types, field: `${at}.input_config.connection` };
+  const { connection } = node;
+  return typeof connection === "string" ? { ref: connection, types, field: `${at}.connection` } : undefined;
 }

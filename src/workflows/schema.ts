@@ -22,7 +22,11 @@ export const Node = Type.Object(
         description: "What stands for the output in later nodes; `output` is the node's own.",
       }),
     ),
-    connection: Type.Optional(Type.Union([Type.String({ maxLength: 200 }), Type.Null()])),
+    connection: Type.Optional(
+      Type.Union([Type.String({ maxLength: 200 }), Type.Null()], {
+        description: "Name or id of the connection it uses, in place of `connection` in input_config.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );

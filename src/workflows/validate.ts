@@ -112,6 +112,7 @@ function listFaults(nodes: Node[], at: string, names: Names, told: Told): Fault[
     faults.push(
       ...nameFaults(node.name, `${here}.name`, told.taken, told.inputs),
       ...configFaults(node, config),
+      ...connectionFaults(node, `${here}.connection`),
       ...referenceFaults(renderedPart(node), config, seen),
       ...pathFaults(node, config, seen),
       ...referenceFaults(node.output_mapping, `${here}.output_mapping`, { ...seen, own: ["output"] }),
@@ -211,6 +212,22 @@ function configFaults(node: Node, at: string): Fault[] {
     ...inOptions.map((fault) => ({ ...fault, field: below(`${at}._options`, fault.field) })),
     ...(inOptions.length === 0 && isObject(_options) ? optionFaults(_options, type, `${at}._options`) : []),
   ];
+}
+
+/** `connection` may stand beside `input_config` (interface 2.1.2) or in it, with nodes that use one. */
+function connectionFaults({ connection, node_type_name, input_config }: Node, field: string): Fault[] {
+  const type = nodeType(node_type_name);
+  if (!type || typeof connection !== "string") return [];
+  if (!type.connections) {
+    return [{ field, expected: `nothing: ${node_type_name} uses no connection`, received: connection }];
+  }
+  if (input_config["connection"] !== undefined) {
+    return [{ field, expected: "nothing: input_config names one", received: connection }];
+  }
+  // Which credentials are used is the author's to say, never the data's.
+  return /\{\{|\{%/.test(connection)
+    ? [{ field, expected: "a connection's name or id", received: "a template" }]
+    : [];
 }
 
 /** What the options' schema cannot say. */

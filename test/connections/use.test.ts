@@ -25,6 +25,41 @@ async function flowOf(w: World, input_config: object, node_type_name = "api_call
   } as never);
 }
 
+describe("a connection that a node names beside its configuration", () => {
+  const ask = { node_type_name: "api_call", name: "call", input_config: { url: "http://a.example/" } };
+  const faultsOf = async (node: object) => {
+    const w = world();
+    await w.connections.create(caller, {}, { name: "api", type: "bearer", config: { token: CANARY } });
+    const { faults } = await w.workflows.validate(caller, { nodes: [{ ...ask, ...node }] });
+    return faults.map(({ field, received }) => [field, received]);
+  };
+
+  test("goes with the request as one in it does", async () => {
+    const w = world();
+    using api = server(() => Response.json({}));
+    await w.connections.create(caller, {}, { name: "api", type: "bearer", config: { token: CANARY } });
+    const inner = { ...ask, input_config: { url: api.url }, connection: "api" };
+    const branches = { a: [inner] };
+    const target = await w.workflow({
+      nodes: [{ node_type_name: "parallel", name: "all", input_config: { branches } }],
+    });
+    await w.until((await w.start(target)).id, "success");
+    expect(api.got[0]?.headers["authorization"]).toBe(`Bearer ${CANARY}`);
+  });
+
+  test("is checked when the workflow is saved", async () => {
+    expect(await faultsOf({ connection: "api" })).toEqual([]);
+    expect(await faultsOf({ connection: null })).toEqual([]);
+    const at = "nodes.0.connection";
+    expect(await faultsOf({ connection: "nobody" })).toEqual([[at, "an unknown name or id"]]);
+    expect(await faultsOf({ connection: "{{ inputs.which }}" })).toContainEqual([at, "a template"]);
+    const twice = { ...ask.input_config, connection: "api" };
+    expect(await faultsOf({ connection: "api", input_config: twice })).toEqual([[at, "api"]]);
+    const without = { node_type_name: "set_variables", input_config: { variables: {} } };
+    expect(await faultsOf({ ...without, connection: "api" })).toEqual([[at, "api"]]);
+  });
+});
+
 describe("a connection at work", () => {
   test.each([
     ["bearer", { token: CANARY }, { authorization: `Bearer ${CANARY}` }],

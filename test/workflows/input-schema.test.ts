@@ -69,7 +69,8 @@ describe("an input", () => {
       list: Array(100_000).fill(1) as Json[],
     };
     expect(inputFaults(given, input).length).toBeGreaterThan(0);
-    expect(performance.now() - before).toBeLessThan(1_000);
+    // Minutes, where a pattern or a list is checked the usual way; a busy machine takes a second.
+    expect(performance.now() - before).toBeLessThan(4_000);
   });
 
   test("is checked against definitions and alternatives of draft-07", () => {
