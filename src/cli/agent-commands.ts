@@ -1,5 +1,5 @@
 import { type Entry, group, leaf } from "./entry.ts";
-import { asJson, everySetting, folder, option, project } from "./options.ts";
+import { asJson, everySetting, everySettingBut, folder, option, project } from "./options.ts";
 
 const ofAgents = () => import("./agents.ts");
 
@@ -29,6 +29,18 @@ export const agentCommands: Entry[] = [
       async () => (await ofAgents()).restoreAgentVersion,
     ),
   ]),
+  leaf(
+    "chat <agent> [message]",
+    "Talk to an agent, by id or name; with a message, or one on standard input, for one answer",
+    [
+      everySettingBut("host", "port"),
+      project,
+      option("--conversation <id>", "Go on with this one (default: a new one)"),
+      option("--yes", "Run calls that want approval without asking"),
+      asJson,
+    ],
+    async () => (await import("./chat.ts")).chat,
+  ),
   leaf(
     "models",
     "List where models come from, and look for servers on this machine",
