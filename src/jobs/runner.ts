@@ -1,26 +1,9 @@
-import type { Cancel } from "../lib/cancel.ts";
 import { type Clock, realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
-import { Backlog } from "./backlog.ts";
-import type { Fate, JobKind, JobRow, JobRun, Lane, Lease, News } from "./job.ts";
+import { ActiveJob } from "./active-job.ts";
+import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
+import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, room } from "./lane.ts";
 import type { JobStore } from "./store.ts";
-
-/** Most jobs in flight of each lane. */
-export type Capacity = Record<Lane, number>;
-
-export const CAPACITY: Capacity = { runs: 512, turns: 128, deliveries: 512, timers: 16 };
-
-/** For a process that only puts jobs down for a server to find: the command line. */
-export const NO_CAPACITY: Capacity = { runs: 0, turns: 0, deliveries: 0, timers: 0 };
-
-/**
- * A job that has waited for somebody else for a while gives its slot to one that waits for a slot: a hanging
- * receiver costs a connection and no turn. At most so many of each lane.
- */
-const MOST_ASIDE: Capacity = { runs: 2_048, turns: 0, deliveries: 2_048, timers: 0 };
-// A job that is found under way at two looks is one that waits.
-const CROWD_LOOK_MS = 250;
-const UNPROVEN_SHARE = 0.75;
 
 /** A job that a store operation is about to insert, its slot reserved when it is inserted running. */
 export type Placement = { readonly row: JobRow; readonly payload?: unknown };
@@ -71,6 +54,13 @@ export type Runner = {
   inFlight(): Record<Lane, number>;
 };
 
+/**
+ * A job that has waited for somebody else for a while gives its slot to one that waits for a slot: a hanging
+ * receiver costs a connection and no turn. At most so many of each lane.
+ */
+const MOST_ASIDE: Capacity = { runs: 2_048, turns: 0, deliveries: 2_048, timers: 0 };
+// A job that is found under way at two looks is one that waits.
+const CROWD_LOOK_MS = 250;
 const SWEEP_MS = 2_000;
 // A sweep looks back this far: rows committed while the last sweep read, and small steps of the clock.
 const OVERLAP_MS = 10_000;
@@ -79,105 +69,6 @@ const MOST_DUE_KEYS = 1_000;
 const LARGEST_CLAIM = 64;
 const STORE_RETRY_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
-
-type LaneState = {
-  name: Lane;
-  inFlight: number;
-  /** Most in flight of one key; its last registered kind gives it. */
-  cap: (key: string) => number;
-  perKey: Map<string, number>;
-  backlog: Backlog;
-  claiming: boolean;
-  /** Keys that got a job while a claim was under way: it may not have seen it. */
-  fresh: Set<string>;
-  swept: number;
-  sweeping: boolean;
-  cancelTimer?: () => void;
-  timerAt: number;
-  isProven: (key: string) => boolean;
-  /** Jobs that gave their slot away. */
-  aside: number;
-  cancelCrowdLook?: () => void;
-};
-
-/** A job under way. A signal costs more than a short job does, so it is made when something asks for it. */
-class ActiveJob implements JobRun, Cancel, News {
-  readonly lease: Lease;
-  /** Found under way when the lane was crowded, and then put aside. */
-  found: "not yet" | "once" | "aside" = "not yet";
-  elsewhere?: number;
-  #controller: AbortController | undefined;
-  #reason: Error | undefined;
-  #listeners: Set<() => void> | undefined;
-  #wakes = 0;
-  #hearers: Set<() => void> | undefined;
-
-  constructor(
-    readonly row: JobRow,
-    readonly payload: unknown,
-  ) {
-    this.lease = { id: row.id, attempt: row.attempt };
-  }
-
-  get attempt(): number {
-    return this.row.attempt;
-  }
-
-  get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#reason) this.#controller.abort(this.#reason);
-    }
-    return this.#controller.signal;
-  }
-
-  get cancel(): Cancel {
-    return this;
-  }
-
-  get aborted(): boolean {
-    return this.#reason !== undefined;
-  }
-
-  addEventListener(_: "abort", listener: () => void): void {
-    this.#listeners ??= new Set();
-    this.#listeners.add(listener);
-  }
-
-  removeEventListener(_: "abort", listener: () => void): void {
-    this.#listeners?.delete(listener);
-  }
-
-  isAborted(): boolean {
-    return this.#reason !== undefined;
-  }
-
-  get news(): News {
-    return this;
-  }
-
-  count(): number {
-    return this.#wakes;
-  }
-
-  listen(hear: () => void): () => void {
-    this.#hearers ??= new Set();
-    this.#hearers.add(hear);
-    return () => void this.#hearers?.delete(hear);
-  }
-
-  wake(): void {
-    this.#wakes++;
-    for (const hear of this.#hearers ?? []) hear();
-  }
-
-  abort(reason: Error): void {
-    if (this.#reason) return;
-    this.#reason = reason;
-    this.#controller?.abort(reason);
-    for (const listener of this.#listeners ?? []) listener();
-  }
-}
 
 export function createRunner(deps: {
   store: JobStore;
@@ -197,20 +88,7 @@ export function createRunner(deps: {
   const parked = new Map<string, unknown>();
   const lanes = new Map<Lane, LaneState>();
   for (const name of Object.keys(capacity) as Lane[]) {
-    lanes.set(name, {
-      name,
-      inFlight: 0,
-      cap: () => 0,
-      perKey: new Map(),
-      backlog: new Backlog(),
-      claiming: false,
-      fresh: new Set(),
-      swept: 0,
-      sweeping: false,
-      isProven: () => true,
-      aside: 0,
-      timerAt: Number.POSITIVE_INFINITY,
-    });
+    lanes.set(name, newLane(name));
   }
   let stopping = false;
   let whenIdle: (() => void) | undefined;
@@ -222,11 +100,6 @@ export function createRunner(deps: {
     return kind;
   };
 
-  function reserve(lane: LaneState, key: string, count: number): void {
-    lane.inFlight += count;
-    lane.perKey.set(key, (lane.perKey.get(key) ?? 0) + count);
-  }
-
   function free(lane: LaneState, key: string, count = 1): void {
     lane.inFlight -= count;
     const left = (lane.perKey.get(key) ?? 0) - count;
@@ -235,11 +108,8 @@ export function createRunner(deps: {
     if (stopping && active.size === 0) whenIdle?.();
   }
 
-  const room = (lane: LaneState, key: string): number => lane.cap(key) - (lane.perKey.get(key) ?? 0);
-
-  /** Slots that are free to keys that are proven, or to all. */
   const slotsOf = (lane: LaneState, isProven: boolean): number =>
-    Math.floor(capacity[lane.name] * (isProven ? 1 : UNPROVEN_SHARE)) - lane.inFlight;
+    freeSlots(lane, capacity[lane.name], isProven);
 
   function pump(lane: LaneState): void {
     if (lane.claiming || stopping || lane.backlog.size === 0) return;
