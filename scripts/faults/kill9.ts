@@ -2,7 +2,10 @@
  * Kills the program with SIGKILL under load, again and again, and then counts: every webhook that was
  * answered 202 must have one execution, ended, and no execution may have ended twice.
  *
- *     bun scripts/faults/kill9.ts [--rounds 20] [--seed 1] [--json]
+ *     bun scripts/faults/kill9.ts [--rounds 20] [--seed 1] [--mixed] [--json]
+ *
+ * `--mixed`: streams, waits and commands beside the webhooks, kills of commands (backup, prune, rotation) as
+ * well, and of migrations of an older database.
  *
  * Exit code 0 when nothing was lost, 1 when something was.
  */
@@ -11,6 +14,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createKey, discard, type Errand, freePort, scratch, startErrand } from "../lib/errand.ts";
 import { fire, generator, greetingHook, subscribe } from "../lib/hook-load.ts";
+import { isClean as isCleanMixed, mixedRounds } from "./lib/mixed.ts";
 
 export type Report = {
   rounds: number;
@@ -150,25 +154,30 @@ if (import.meta.main) {
     options: {
       rounds: { type: "string", default: "20" },
       seed: { type: "string", default: "1" },
+      mixed: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
   if (values.help) {
-    console.log("usage: scripts/faults/kill9 [--rounds 20] [--seed 1] [--json]");
+    console.log("usage: scripts/faults/kill9 [--rounds 20] [--seed 1] [--mixed] [--json]");
     process.exit(0);
   }
-  const report = await killRounds({
+  const plan = {
     rounds: Number(values.rounds),
     seed: Number(values.seed),
-    progress: values.json ? undefined : (text) => process.stderr.write(`\r${text}`),
-  });
-  if (values.json) console.log(JSON.stringify(report));
+    progress: values.json ? undefined : (text: string) => void process.stderr.write(`\r\x1b[K${text}`),
+  };
+  const mixed = values.mixed
+    ? await mixedRounds({ ...plan, migrations: Math.ceil(plan.rounds / 4) })
+    : undefined;
+  const report = mixed ?? (await killRounds(plan));
+  if (values.json) console.log(JSON.stringify({ seed: plan.seed, ...report }));
   else {
     process.stderr.write("\n");
     for (const [name, value] of Object.entries(report)) {
       console.log(`${name.padEnd(14)} ${typeof value === "object" ? JSON.stringify(value) : value}`);
     }
   }
-  process.exit(isClean(report) ? 0 : 1);
+  process.exit((mixed ? isCleanMixed(mixed) : isClean(report as Report)) ? 0 : 1);
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { isClean, killRounds } from "../../scripts/faults/kill9.ts";
+import { isClean as isCleanMixed, mixedRounds } from "../../scripts/faults/lib/mixed.ts";
 
 // The short form of `scripts/faults/kill9 --rounds 1000`.
 test("twenty kills under load lose and double nothing, and each restart answers within a second", async () => {
@@ -8,4 +9,12 @@ test("twenty kills under load lose and double nothing, and each restart answers 
   expect(isClean(report)).toBe(true);
   expect(report.acknowledged).toBeGreaterThan(100);
   expect(report.restart_ms.max).toBeLessThan(1_000);
+}, 120_000);
+
+test("a dozen kills of the server and of commands beside it, under mixed load and in migrations, lose nothing", async () => {
+  const report = await mixedRounds({ rounds: 12, migrations: 2, seed: 3 });
+  expect(report).toMatchObject({ lost: [], doubled: 0, undelivered: 0, integrity: "ok" });
+  expect(report.migrations).toMatchObject({ lost: 0, integrity: "ok" });
+  expect(report.acknowledged.runs).toBeGreaterThan(50);
+  expect(isCleanMixed(report)).toBe(true);
 }, 120_000);
