@@ -9,8 +9,8 @@ import { connectionRoutes } from "./connections/routes.ts";
 import { doorRoutes } from "./door/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { executionRoutes } from "./executions/routes.ts";
-import { waitRoutes } from "./executions/wait-routes.ts";
-import { hookTokenRoutes, incomingDirect, incomingRoutes } from "./hooks/routes.ts";
+import { waitRecognise, waitRoutes } from "./executions/wait-routes.ts";
+import { hookTokenRoutes, incomingDirect, incomingRecognise, incomingRoutes } from "./hooks/routes.ts";
 import { bodies, edge } from "./http/edge.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
@@ -18,7 +18,7 @@ import { operationsRoutes } from "./http/operations-routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
 import type { Log } from "./lib/log.ts";
 import type { Services } from "./services.ts";
-import { triggerDirect, triggerRoutes } from "./triggers/routes.ts";
+import { triggerDirect, triggerRecognise, triggerRoutes } from "./triggers/routes.ts";
 import { VERSION } from "./version.ts";
 import { egressIpRoutes, webhookRoutes } from "./webhooks/routes.ts";
 import { workflowRoutes } from "./workflows/routes.ts";
@@ -64,7 +64,16 @@ export function createServer(
     .use(operationsRoutes(operations))
     .use(features)
     .group("/api/v1", (management) => management.use(webhookRoutes(services)).use(eventRoutes(services)));
-  return { app, direct: { ...incomingDirect(services), ...triggerDirect(prefixOf(config), services) } };
+  const prefix = prefixOf(config);
+  return {
+    app,
+    direct: { ...incomingDirect(services), ...triggerDirect(prefix, services) },
+    recognise: {
+      ...incomingRecognise(services),
+      ...waitRecognise(services),
+      ...triggerRecognise(prefix, services),
+    },
+  };
 }
 
 const isPrivate = ({ host, public_url, trusted_proxies }: Config): boolean =>

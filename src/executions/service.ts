@@ -102,6 +102,16 @@ export function createExecutions(
     return store.get(id);
   }
 
+  /** The wait of that id, where every token presented is its own. */
+  async function waitFor(id: string, tokens: string[]) {
+    const wait = isUuid(id) ? await store.wait(id) : undefined;
+    const token = wait && vault.open(wait.token, placeOf(id));
+    if (!wait || !token || tokens.length === 0 || !tokens.every((each) => sameSecret(each, token))) {
+      throw unauthorized("A valid token of this wait is required.");
+    }
+    return wait;
+  }
+
   return {
     start,
     get,
@@ -179,16 +189,17 @@ export function createExecutions(
       return get(caller, id);
     },
 
+    /** Throws `unauthorized` for a caller without the token of the wait. */
+    async recognise(id: string, tokens: string[]): Promise<void> {
+      await waitFor(id, tokens);
+    },
+
     /**
      * The call that a wait was for, from whoever was told its address. Throws `unauthorized` without its
      * token, `gone` when the run does not wait for it any more.
      */
     async callBack(id: string, tokens: string[], body: Json): Promise<{ success: true; message: string }> {
-      const wait = isUuid(id) ? await store.wait(id) : undefined;
-      const token = wait && vault.open(wait.token, placeOf(id));
-      if (!wait || !token || tokens.length === 0 || !tokens.every((each) => sameSecret(each, token))) {
-        throw unauthorized("A valid token of this wait is required.");
-      }
+      const wait = await waitFor(id, tokens);
       if (!(await store.signal({ id, signal: JSON.stringify(body), at: clock.now() }))) {
         throw new AppError("gone", "This wait is over: it was called before, or its execution has ended.");
       }

@@ -4,10 +4,17 @@ import { credentialsOf } from "../hooks/credentials.ts";
 import { accepted, jsonOf, responses } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { openPolicies } from "../http/policy.ts";
+import type { Recognise } from "../http/routes.ts";
 import type { Json } from "../lib/json.ts";
 import type { Executions } from "./service.ts";
 
 const GOES_ON = Type.Object({ success: Type.Literal(true), message: Type.String() });
+
+/** Nobody without the wait's token is told what is wrong with a body that the gate refuses. */
+export const waitRecognise = ({ executions }: { executions: Executions }): Record<string, Recognise> => ({
+  "POST /webhooks/waits/:id": ({ url, headers }, { path }) =>
+    executions.recognise(decodeURIComponent(path.split("/")[3] ?? ""), credentialsOf(url, headers)),
+});
 
 /** Where the wait of an execution is called back, under `/webhooks` without another prefix. */
 export const waitRoutes = ({ executions }: { executions: Executions }) =>

@@ -3,7 +3,7 @@ import { answerWith, created, jsonOf, noContent, responses, textOf } from "../ht
 import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
 import { openPolicies, policies } from "../http/policy.ts";
-import type { Direct } from "../http/routes.ts";
+import type { Direct, Recognise } from "../http/routes.ts";
 import { Accepted, HookTokenList, NewHookTokenAnswer, Result } from "./answers.ts";
 import { AGENT_MEDIA, FORMS } from "./bodies.ts";
 import type { Forms } from "./forms.ts";
@@ -82,6 +82,19 @@ export const incomingDirect = ({ hooks }: { hooks: Hooks }): Record<string, Dire
   "POST /webhooks/agents/:id": hooks.messageAgent,
   "POST /webhooks/workflows/:id": hooks.startWorkflow,
 });
+
+/** Nobody without a token is told what is wrong with a body that the gate refuses. */
+export function incomingRecognise({ hooks }: { hooks: Hooks }): Record<string, Recognise> {
+  const of =
+    (type: TargetType): Recognise =>
+    (request, { path }) =>
+      hooks.recognise(type, decodeURIComponent(path.split("/")[3] ?? ""), request);
+  return {
+    "POST /webhooks/agents/:id": of("agents"),
+    "POST /webhooks/workflows/:id": of("workflows"),
+    "POST /webhooks/workflows/:id/form": of("workflows"),
+  };
+}
 
 /** The webhooks themselves (interface 4.4), under `/webhooks` without another prefix. */
 export const incomingRoutes = ({ hooks, forms }: { hooks: Hooks; forms: Forms }) =>

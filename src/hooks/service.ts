@@ -72,6 +72,12 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
   });
 
   return {
+    /** Throws as for any caller without a token; a target's own sender passes. */
+    async recognise(type: TargetType, id: string, request: Request): Promise<void> {
+      const find: FindTarget<HookTarget> = type === "agents" ? agents : workflows;
+      await admission.target(type, id, request, find);
+    },
+
     /** Queues a turn of the agent; `execution_id` is the turn's id. Throws as interface section 7 has it. */
     async messageAgent(id: string, request: Request, sent: Sent): Promise<StartAnswer | Response> {
       const target = await admission.target("agents", id, request, agents);

@@ -6,13 +6,18 @@ export type FormFile = { filename: string; type: string; size: number };
 
 /** The fields of an urlencoded body. Throws invalid_input where its percent signs spell no UTF-8. */
 export function parseUrlencoded(text: string): Record<string, FormValue> {
+  checkEncoded("", text);
+  return gather(new URLSearchParams(text), refuseFile);
+}
+
+/** Throws invalid_input of `field` where the percent signs spell no UTF-8. */
+export function checkEncoded(field: string, text: string): void {
   // URLSearchParams would put U+FFFD for such bytes without a word.
   try {
     for (const [encoded] of text.matchAll(/(?:%[0-9a-f]{2})+/gi)) decodeURIComponent(encoded);
   } catch {
-    throw invalidField("", "UTF-8", "percent-encoded bytes that are not UTF-8");
+    throw invalidField(field, "UTF-8", "percent-encoded bytes that are not UTF-8");
   }
-  return gather(new URLSearchParams(text), refuseFile);
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   type Answer,
   type Direct,
   type Match,
+  type Recognise,
   type Routable,
   type Route,
   Router,
@@ -25,6 +26,8 @@ export type GateDeps = {
   app: Routable & { fetch(request: Request): Response | Promise<Response> };
   /** Handlers that answer in the app's place, by "METHOD template". */
   direct?: Record<string, Direct>;
+  /** Who may be told what is wrong with a body, where a service authenticates: by "METHOD template". */
+  recognise?: Record<string, Recognise>;
   authenticate: Authenticate;
   log: Log;
   metrics: Metrics;
@@ -54,7 +57,7 @@ export type Gate = (request: Request, server?: AnyServer) => Promise<Response>;
  */
 export function createGate(deps: GateDeps): Gate {
   const { app, authenticate, log, metrics, limiter, anonymousLimiter, accessLog, maxBodyBytes } = deps;
-  const router = new Router(routesOf(app, deps.direct));
+  const router = new Router(routesOf(app, deps.direct, deps.recognise));
   const address = clientAddress(deps.trustedProxies ?? []);
   const state = deps.state ?? (() => "ready" as const);
   const elapsed = deps.elapsed ?? (() => performance.now());
@@ -108,7 +111,12 @@ export function createGate(deps: GateDeps): Gate {
     }
     if (method === "GET" || method === "HEAD")
       return method === "GET" ? app.fetch(request) : asHead(request, context);
-    await readBody(request, route, context, Math.max(maxBodyBytes, route.maxBody));
+    try {
+      await readBody(request, route, context, Math.max(maxBodyBytes, route.maxBody));
+    } catch (error) {
+      if (error instanceof AppError) await route.recognise?.(request, context, error);
+      throw error;
+    }
     if (!route.direct) return app.fetch(request);
     const answer = await route.direct(lastSegment(path), request, context);
     return answer instanceof Response ? answer : dressed(answer, context);

@@ -1,3 +1,4 @@
+import type { AppError } from "../lib/errors.ts";
 import type { RequestContext } from "./context.ts";
 import type { ErrorWording } from "./errors.ts";
 
@@ -25,6 +26,8 @@ export type Route = {
   secretPath: boolean;
   /** Answers in the app's place, where the way through the framework costs more than the work. */
   direct?: Direct;
+  /** Asked where the body is refused: whether its sender may be told so. */
+  recognise?: Recognise | undefined;
   /** `x-errors`: whose clients read this route's errors, where they are not our own. */
   errors?: ErrorWording | undefined;
   /** `x-max-body`: bytes that this route takes where the operator's limit is below. */
@@ -37,6 +40,12 @@ export type Answer = { status: number; body: unknown; replayed?: boolean };
 /** Takes the address's last parameter and a request whose body the gate has read. */
 export type Direct = (id: string, request: Request, context: RequestContext) => Promise<Answer | Response>;
 
+/**
+ * Throws what a caller hears who is not known, before a word about a body that was refused; what was read of it is
+ * in the context.
+ */
+export type Recognise = (request: Request, context: RequestContext, refusal: AppError) => Promise<void>;
+
 /** The part of an Elysia app the gate reads. */
 export type Routable = {
   routes: {
@@ -47,10 +56,14 @@ export type Routable = {
 };
 
 /**
- * Every route of an app with its policy; `direct` by "METHOD template". Throws at start-up on one that declares
- * no policy.
+ * Every route of an app with its policy; `direct` and `recognise` by "METHOD template". Throws at start-up on one
+ * that declares no policy.
  */
-export function routesOf(app: Routable, direct: Record<string, Direct> = {}): Route[] {
+export function routesOf(
+  app: Routable,
+  direct: Record<string, Direct> = {},
+  recognise: Record<string, Recognise> = {},
+): Route[] {
   return app.routes.map(({ method, path, hooks }) => {
     const detail = (hooks?.detail ?? {}) as Record<string, unknown>;
     const policy = detail["x-policy"];
@@ -64,6 +77,7 @@ export function routesOf(app: Routable, direct: Record<string, Direct> = {}): Ro
       exempt: detail["x-exempt"] === true,
       secretPath: detail["x-secret-path"] === true,
       direct: direct[`${method} ${path}`],
+      recognise: recognise[`${method} ${path}`],
       errors: detail["x-errors"] as ErrorWording | undefined,
       maxBody: typeof detail["x-max-body"] === "number" ? detail["x-max-body"] : 0,
     };

@@ -5,6 +5,7 @@ import { claimOf, hopOf, type IdempotencyClaim, type StartContext } from "../hoo
 import { type EnqueueRequest, KEY_NAMES } from "../hooks/service.ts";
 import { CLAIM_MS } from "../hooks/store.ts";
 import { queryOf } from "../http/context.ts";
+import { checkEncoded } from "../http/form.ts";
 import type { Caller } from "../keys/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import { AppError, conflict, notFound, unauthorized } from "../lib/errors.ts";
@@ -85,6 +86,27 @@ export function createTriggerCalls(deps: {
 
   type Known = { trigger: TriggerRow; agent: AgentTarget; authentication: Authentication };
 
+  /** Who calls: throws the one refusal for an unknown path, a deleted agent and wrong credentials. */
+  async function known(path: string, request: Request, called: Called, refusal?: AppError) {
+    const trigger = isUuid(path) ? await store.byPath(path.toLowerCase()) : undefined;
+    const agent = trigger && (await agents.target(trigger.agent_id));
+    if (!trigger || !agent) throw refused();
+    const authentication = AUTHENTICATIONS.get(trigger.auth.type)!;
+    const proof = configs.proof(trigger);
+    const sent = { headers: request.headers, body: called.sent ?? NOTHING };
+    const missing = authentication.refusal(sent, proof);
+    // Told to the owner alone: what was not read could not be what its signature is made over.
+    const unread = refusal && !called.sent ? `; its body was not read: ${refusal.message}` : "";
+    const reason = missing && `${missing}${unread}`;
+    const seen = requestOf(request, called, authentication, proof);
+    if (reason !== undefined) {
+      const error = refused();
+      records.rejected(trigger, { request_id: called.request_id, request: seen, error, reason });
+      throw error;
+    }
+    return { trigger, agent, authentication, seen };
+  }
+
   /** What a sender that was recognised may still be refused for. */
   function accept(
     { trigger, agent, authentication }: Known,
@@ -99,7 +121,9 @@ export function createTriggerCalls(deps: {
       });
     }
     admission.count(trigger.id);
-    const raw = `${called.method} ${queryOf(url)}\n${called.raw}`;
+    const query = queryOf(url);
+    checkEncoded("query", query);
+    const raw = `${called.method} ${query}\n${called.raw}`;
     const claim = { scope: `triggers/${trigger.id}`, raw, now: clock.now() };
     const idempotency =
       ownClaim(authentication, headers, called.body, claim) ?? claimOf(headers, KEY_NAMES, claim);
@@ -114,20 +138,8 @@ export function createTriggerCalls(deps: {
     async invoke(path: string, request: Request, called: Called): Promise<StartAnswer | Response> {
       if (called.method === "OPTIONS") return new Response(null, { status: 204, headers: { allow: ALLOW } });
       if (called.method === "HEAD") return new Response(null, { status: 204 });
-      const trigger = isUuid(path) ? await store.byPath(path.toLowerCase()) : undefined;
-      const agent = trigger && (await agents.target(trigger.agent_id));
-      if (!trigger || !agent) throw refused();
-      const authentication = AUTHENTICATIONS.get(trigger.auth.type)!;
-      const proof = configs.proof(trigger);
-      const sent = { headers: request.headers, body: called.sent ?? NOTHING };
-      const reason = authentication.refusal(sent, proof);
-      const seen = requestOf(request, called, authentication, proof);
+      const { trigger, agent, authentication, seen } = await known(path, request, called);
       const { request_id } = called;
-      if (reason !== undefined) {
-        const error = refused();
-        records.rejected(trigger, { request_id, request: seen, error, reason });
-        throw error;
-      }
       const challenge = authentication.challenge?.(called.body);
       if (challenge) return { status: 200, body: challenge, replayed: false };
       try {
@@ -138,6 +150,16 @@ export function createTriggerCalls(deps: {
           records.rejected(trigger, { request_id, request: seen, error });
         throw error;
       }
+    },
+
+    /**
+     * Asked where the gate refuses the body: a sender that is not known, by what was read of it, hears of its
+     * credentials alone; of the others the refusal is on record.
+     */
+    async recognise(path: string, request: Request, called: Called, refusal: AppError): Promise<void> {
+      if (called.method === "OPTIONS") return;
+      const { trigger, seen } = await known(path, request, called, refusal);
+      records.rejected(trigger, { request_id: called.request_id, request: seen, error: refusal });
     },
 
     /** Tells the agent once more, by the trigger's present templates. Answers the new event. */

@@ -6,7 +6,7 @@ import { answerWith, created, jsonOf, noContent, responses } from "../http/answe
 import { contextOf } from "../http/context.ts";
 import { page } from "../http/page.ts";
 import { policies } from "../http/policy.ts";
-import type { Direct } from "../http/routes.ts";
+import type { Direct, Recognise } from "../http/routes.ts";
 import { answers } from "../lib/schema.ts";
 import type { TriggerCalls } from "./calls.ts";
 import {
@@ -36,6 +36,15 @@ export const triggerDirect = (
 ): Record<string, Direct> => ({
   [`ALL ${prefix}/agents/webhook/:path/trigger`]: (_, request, context) =>
     triggerCalls.invoke(pathIn(context.path), request, context),
+});
+
+/** The same for a body that the gate refuses: whether its sender may be told. */
+export const triggerRecognise = (
+  prefix: string,
+  { triggerCalls }: { triggerCalls: TriggerCalls },
+): Record<string, Recognise> => ({
+  [`ALL ${prefix}/agents/webhook/:path/trigger`]: (request, context, refusal) =>
+    triggerCalls.recognise(pathIn(context.path), request, context, refusal),
 });
 
 const pathIn = (address: string): string =>

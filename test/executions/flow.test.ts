@@ -306,6 +306,8 @@ describe("a wait", () => {
     expect(url.pathname).toBe(`/webhooks/waits/${wait_id}`);
     expect(executions.callBack(wait_id, ["wrong"], null)).rejects.toMatchObject({ code: "unauthorized" });
     expect(executions.callBack(wait_id, [], null)).rejects.toMatchObject({ code: "unauthorized" });
+    expect(executions.recognise(wait_id, ["wrong"])).rejects.toMatchObject({ code: "unauthorized" });
+    expect(executions.recognise(wait_id, [token])).resolves.toBeUndefined();
     expect(executions.callBack(id, [token], null)).rejects.toMatchObject({ code: "unauthorized" });
     await executions.callBack(wait_id, [token], { yes: true });
     const run = await until(id, "success");

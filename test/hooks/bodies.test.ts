@@ -191,8 +191,17 @@ describe("a body that is not what its type says", () => {
       ["x", "image/png", 415],
     ];
     for (const url of urls)
-      for (const [body, type, status] of bodies)
+      for (const [body, type, status] of bodies) {
         expect([body, type, (await send("POST", url, { body, type })).status]).toEqual([body, type, status]);
+        // Without its token the caller is told nothing of that, by the form page's address neither.
+        for (const at of [
+          url.slice(0, -1),
+          url.split("?")[0]!,
+          url.replace(/[0-9a-f-]{36}/, crypto.randomUUID()),
+        ])
+          for (const address of at.includes("workflows") ? [at, at.replace(/(\?|$)/, "/form$1")] : [at])
+            expect([address, (await send("POST", address, { body, type })).status]).toEqual([address, 401]);
+      }
     expect(executions.storage.reader.all("SELECT * FROM executions")).toHaveLength(0);
     expect(agents.rows("turns")).toHaveLength(0);
   });

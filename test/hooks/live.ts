@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { createAdmission } from "../../src/hooks/admission.ts";
 import { createForms } from "../../src/hooks/forms.ts";
 import { createResults } from "../../src/hooks/results.ts";
-import { incomingRoutes } from "../../src/hooks/routes.ts";
+import { incomingRecognise, incomingRoutes } from "../../src/hooks/routes.ts";
 import { createHooks } from "../../src/hooks/service.ts";
 import { createHookTokens } from "../../src/hooks/tokens.ts";
 import { bodies, edge } from "../../src/http/edge.ts";
@@ -50,6 +50,7 @@ export function live(options: { quota?: number } = {}) {
     .use(bodies);
   const gate = createGate({
     app,
+    recognise: incomingRecognise({ hooks }),
     authenticate,
     log,
     metrics: createMetrics(),

@@ -5,7 +5,7 @@ import { createWaiters } from "../../src/executions/waiters.ts";
 import { createAdmission } from "../../src/hooks/admission.ts";
 import { createForms } from "../../src/hooks/forms.ts";
 import { createResults } from "../../src/hooks/results.ts";
-import { hookTokenRoutes, incomingRoutes } from "../../src/hooks/routes.ts";
+import { hookTokenRoutes, incomingRecognise, incomingRoutes } from "../../src/hooks/routes.ts";
 import { createHooks, type EnqueueRequest } from "../../src/hooks/service.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../../src/hooks/store.ts";
 import { createHookTokens, type HookTarget } from "../../src/hooks/tokens.ts";
@@ -120,6 +120,7 @@ export async function setup() {
     .group("/webhooks", (incoming) => incoming.use(incomingRoutes({ hooks, forms })));
   const gate = createGate({
     app,
+    recognise: incomingRecognise({ hooks }),
     authenticate: keys.authenticate,
     log,
     metrics: createMetrics(),

@@ -4,6 +4,11 @@ import fc from "fast-check";
 import { settled } from "../helpers/clock.ts";
 import { MAX_BODY, world } from "./world.ts";
 
+const CODES: Record<number, string> = {
+  400: "INVALID_INPUT",
+  413: "PAYLOAD_TOO_LARGE",
+  415: "UNSUPPORTED_MEDIA_TYPE",
+};
 const TEXT = { body: "Hi", type: "text/plain" };
 
 describe("a call of a trigger", () => {
@@ -166,8 +171,67 @@ describe("a call of a trigger", () => {
     expect(storage.reader.all("SELECT * FROM turns")).toEqual([]);
     await settled();
     expect((await events()).map(({ status, error }) => [status, error.code])).toEqual(
-      Array.from({ length: 3 }, () => ["rejected", "INVALID_INPUT"]),
+      cases.map(([, , status]) => ["rejected", CODES[status]]).reverse(),
     );
+  });
+
+  test("with a query whose percent signs spell no UTF-8 is refused, to those who are known", async () => {
+    const { aTrigger, send, messages } = world();
+    const { at } = await aTrigger({ auth: { type: "bearer", token: "t0ken" } });
+    const headers = { authorization: "Bearer t0ken" };
+    for (const query of ["a=%ff", "%C3=1", "a=1&b=%E2%82"]) {
+      const answer = await send("GET", `${at}?${query}`, { headers });
+      expect([query, answer.status, answer.body.error.faults?.[0].field]).toEqual([query, 400, "query"]);
+      expect((await send("GET", `${at}?${query}`)).status).toBe(401);
+    }
+    expect(messages()).toEqual([]);
+    expect((await send("GET", `${at}?a=%C3%A9%zz`, { headers })).status).toBe(202);
+  });
+
+  test("whose sender is not known is refused as such before a word about its body", async () => {
+    const { aTrigger, send } = world();
+    const WRONG: [unknown, string, number][] = [
+      ["{", "application/json", 400],
+      ["é", "text/plain; charset=latin1", 415],
+      ["x".repeat(MAX_BODY + 1), "text/plain", 413],
+    ];
+    const right = {
+      bearer: [{ token: "t0ken" }, { authorization: "Bearer t0ken" }],
+      basic: [{ username: "u", password: "p4ss" }, { authorization: `Basic ${btoa("u:p4ss")}` }],
+      header: [{ name: "x-token", value: "v4lue" }, { "x-token": "v4lue" }],
+    } as const;
+    for (const [type, [fields, headers]] of Object.entries(right)) {
+      const { at, events } = await aTrigger({ auth: { type, ...fields } });
+      for (const [body, media, status] of WRONG) {
+        const asked = { body, type: media };
+        expect([type, (await send("POST", at, asked)).status]).toEqual([type, 401]);
+        expect([type, (await send("POST", at, { ...asked, headers })).status]).toEqual([type, status]);
+        const unknown = at.replace(/[0-9a-f-]{36}/, crypto.randomUUID());
+        expect((await send("POST", unknown, { ...asked, headers })).status).toBe(401);
+      }
+      await settled();
+      const seen = (await events()).map(({ response, request }) => [response.status, request.body]);
+      expect(seen.reverse()).toEqual(
+        WRONG.flatMap(([, , status]) => [
+          [401, null],
+          [status, null],
+        ]),
+      );
+    }
+  });
+
+  test("that is signed may say what is wrong with its body where the signature can be looked at", async () => {
+    const { aTrigger } = world();
+    const { fire, events } = await aTrigger({ auth: { type: "github", secret: "s3cret-of-some-length" } });
+    const sign = (body: string) => ({
+      "x-hub-signature-256": `sha256=${createHmac("sha256", "s3cret-of-some-length").update(body).digest("hex")}`,
+    });
+    const answers = [];
+    for (const body of ["{", "x".repeat(MAX_BODY + 1)])
+      answers.push((await fire({ body, headers: sign(body) })).status, (await fire({ body })).status);
+    expect(answers).toEqual([400, 401, 401, 401]);
+    await settled();
+    expect((await events()).map(({ error }) => error.message)[1]).toContain("its body was not read: ");
   });
 
   test("goes on with the hop of its sender, and a loop is refused", async () => {

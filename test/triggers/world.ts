@@ -10,7 +10,7 @@ import { sqliteTriggers } from "../../src/storage/sqlite/triggers.ts";
 import { createAuthConfigs } from "../../src/triggers/auth-config.ts";
 import { createTriggerCalls } from "../../src/triggers/calls.ts";
 import { createRecords } from "../../src/triggers/records.ts";
-import { triggerDirect, triggerRoutes } from "../../src/triggers/routes.ts";
+import { triggerDirect, triggerRecognise, triggerRoutes } from "../../src/triggers/routes.ts";
 import { createTriggers } from "../../src/triggers/service.ts";
 import { world as agentsWorld, CALLER, OTHER } from "../agents/world.ts";
 import { testVault } from "../helpers/connections.ts";
@@ -70,6 +70,7 @@ export function world(options: { quota?: number; direct?: boolean } = {}) {
   const gate = createGate({
     app,
     direct,
+    recognise: triggerRecognise("", { triggerCalls }),
     authenticate,
     log,
     metrics: createMetrics(),
