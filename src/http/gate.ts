@@ -114,7 +114,12 @@ export function createGate(deps: GateDeps): Gate {
     try {
       await readBody(request, route, context, Math.max(maxBodyBytes, route.maxBody));
     } catch (error) {
-      if (error instanceof AppError) await route.recognise?.(request, context, error);
+      if (error instanceof AppError) {
+        // Whoever is answered what: nobody is listened to for longer than the refusal says.
+        const connection = error.extra.headers?.["connection"];
+        if (connection !== undefined) context.headers["connection"] = connection;
+        await route.recognise?.(request, context, error);
+      }
       throw error;
     }
     if (!route.direct) return app.fetch(request);

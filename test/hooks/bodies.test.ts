@@ -205,6 +205,19 @@ describe("a body that is not what its type says", () => {
     expect(executions.storage.reader.all("SELECT * FROM executions")).toHaveLength(0);
     expect(agents.rows("turns")).toHaveLength(0);
   });
+
+  test("far past the limit ends the connection, whoever sends it", async () => {
+    const { aWorkflow, send } = live();
+    const { url, path } = await aWorkflow(ORDER);
+    const headers = { "content-length": String(64 * 1024 * 17) };
+    for (const [at, status] of [
+      [url, 413],
+      [path, 401],
+    ] as const) {
+      const answer = await send("POST", at, { body: "{}", headers });
+      expect([at, answer.status, answer.headers.get("connection")]).toEqual([at, status, "close"]);
+    }
+  });
 });
 
 describe("a limit of starts a minute", () => {
