@@ -15,6 +15,8 @@ export type Running = {
   created_at: number;
   log: PartLog;
   conversation_id?: string;
+  /** Begun by an earlier request of the same Idempotency-Key. */
+  replayed?: boolean | undefined;
   leave(): void;
 };
 

@@ -1,11 +1,12 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
-import { hopOf } from "../hooks/idempotency.ts";
+import { startContext } from "../hooks/idempotency.ts";
 import { responses as described, jsonOf, textOf } from "../http/answers.ts";
 import { contextOf } from "../http/context.ts";
 import { type StreamProtocol, streamResponse } from "../http/message-stream.ts";
 import { policies } from "../http/policy.ts";
 import { answers, json } from "../lib/schema.ts";
+import type { Asked } from "./asked.ts";
 import { chatChunks, chatCompletion } from "./chat-answer.ts";
 import { readChat } from "./chat-request.ts";
 import type { Running } from "./direct.ts";
@@ -98,7 +99,7 @@ export const doorRoutes = ({ door, responses }: { door: Door; responses: Respons
       "/chat/completions",
       async ({ caller, body, request }) => {
         const asked = readChat(body, request.headers);
-        const running = await door.begin(caller, asked, contextFor(request));
+        const running = await door.begin(caller, asked, contextFor(request, asked));
         const about = { ...running, model: asked.model };
         return answered(request, running, {
           protocol: asked.stream ? chatChunks(about, asked.include_usage) : undefined,
@@ -118,7 +119,12 @@ export const doorRoutes = ({ door, responses }: { door: Door; responses: Respons
           upTo: (id) => responses.upTo(caller, id),
           item: (id) => responses.item(caller, id),
         });
-        const { running, about } = await respond({ door, responses }, caller, asked, contextFor(request));
+        const { running, about } = await respond(
+          { door, responses },
+          caller,
+          asked,
+          contextFor(request, asked),
+        );
         return answered(request, running, {
           protocol: asked.stream ? responseEvents(about) : undefined,
           body: () => responseOf(about, running.log.parts),
@@ -141,21 +147,25 @@ export const doorRoutes = ({ door, responses }: { door: Door; responses: Respons
       detail: detail("Delete a response from the record"),
     });
 
-const contextFor = (request: Request) => ({
+// The claim is on what is kept: a conversation's messages. Other answers are made anew.
+const contextFor = (request: Request, { model }: Asked) => ({
+  ...startContext(request, `openai/${model}`),
   request_id: contextOf(request).request_id,
-  hop: hopOf(request.headers),
 });
 
 /** Whole or as a stream; who goes away ends the answer, as clients of this interface mean it. */
 async function answered(
   request: Request,
-  { log, conversation_id, leave }: Running,
+  { log, conversation_id, replayed, leave }: Running,
   { protocol, body }: { protocol: StreamProtocol | undefined; body(heard: Heard): unknown },
 ): Promise<Response> {
   contextOf(request).keepOpen();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave, { once: true });
-  const headers = conversation_id ? { "x-conversation-id": conversation_id } : undefined;
+  const headers = {
+    ...(conversation_id ? { "x-conversation-id": conversation_id } : {}),
+    ...(replayed ? { "idempotent-replay": "true" } : {}),
+  };
   if (!protocol) return Response.json(body(await whole(log)), { headers });
   await begun(log);
   return streamResponse(log, protocol, headers);

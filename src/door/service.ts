@@ -129,9 +129,10 @@ export function createDoor(deps: {
     };
     const settings = settled(agent, { conversation, ...asked });
     const turn = await turns.talk(caller, agent.id, request, { ...context, settings, tellContext: false });
-    const { message_id, log, conversation_id, turn_id } = turn;
-    const leave = () => void (turn.replayed || turns.halt(conversation_id, turn_id));
-    return { message_id, created_at: clock.now(), log, conversation_id, leave };
+    const { message_id, log, conversation_id, turn_id, replayed } = turn;
+    // Whoever asked first may still read it.
+    const leave = () => void (replayed || turns.halt(conversation_id, turn_id));
+    return { message_id, created_at: clock.now(), log, conversation_id, replayed, leave };
   }
 
   return {

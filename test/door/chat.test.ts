@@ -338,6 +338,20 @@ describe("a chat completion in a conversation that the client names", () => {
     ]);
   });
 
+  test("is said once under an Idempotency-Key", async () => {
+    const { w, model, post } = await setup();
+    const body = { messages: [user("Hi")], metadata: { conversation_id: "c1" } };
+    const first = post(body, { "idempotency-key": "k1" });
+    (await w.server.next()).say("Hello").finish();
+    await first;
+    const again = await post(body, { "idempotency-key": "k1" });
+    expect(again.headers.get("idempotent-replay")).toBe("true");
+    expect(again.body.choices[0].message.content).toBe("Hello");
+    expect((await w.call("GET", `/agents/${model}/conversations/c1`)).body.message_count).toBe(2);
+    const other = await post({ ...body, messages: [user("Ho")] }, { "idempotency-key": "k1" });
+    expect(other.status).toBe(409);
+  });
+
   test("is stopped by who goes away; what came is kept", async () => {
     const { w, model } = await setup();
     const gone = new AbortController();
