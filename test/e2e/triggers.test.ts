@@ -253,7 +253,9 @@ describe("a call that no sender would make", () => {
       });
       socket.on("close", () => resolve());
     });
-    expect(await events()).toEqual([]);
+    // On record at most as a call that was refused: whether it is by now is the server's pace.
+    const begun = (await events()).filter(({ status }) => status !== "rejected");
+    expect(begun).toEqual([]);
   });
 
   test("by HEAD, OPTIONS, TRACE or CONNECT starts nothing", async () => {
