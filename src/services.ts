@@ -167,7 +167,13 @@ export async function createServices({ config, storage, clock, log, runsJobs, ha
     target: workflows.target,
   });
 
-  const agents = createAgents({ store: sqliteAgents(storage), workflows, connections, clock });
+  const agents = createAgents({
+    store: sqliteAgents(storage),
+    workflows,
+    connections,
+    clock,
+    halt: (id) => turns.haltAgent(id),
+  });
   const conversationStore = sqliteConversations(storage);
   const conversationRecords = sqliteConversationRecords(storage);
   const attachments = createAttachments({

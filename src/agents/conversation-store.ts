@@ -153,4 +153,6 @@ export type ConversationStore = {
   note(id: string, notes: { title?: string; suggested_replies?: string[] }): Promise<void>;
   /** Turns of streams that have not ended: at start, those that the program died under. */
   unfinishedStreams(): Promise<TurnRow[]>;
+  /** Turns of an agent that stream right now, or wait for approval. */
+  underway(agent_id: string): Promise<Pick<TurnRow, "id" | "conversation_id">[]>;
 };

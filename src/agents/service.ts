@@ -32,11 +32,14 @@ export function createAgents({
   workflows,
   connections,
   clock,
+  halt,
 }: {
   store: AgentStore;
   workflows: { belongs: Belongs };
   connections: Pick<Connections, "referenceFault">;
   clock: Clock;
+  /** Ends what an agent that is gone is answering. */
+  halt(id: string): Promise<void>;
 }) {
   async function find(id: string): Promise<AgentTarget> {
     const agent = isUuid(id) ? await store.get(id) : undefined;
@@ -129,6 +132,7 @@ export function createAgents({
     async remove(caller: Caller, id: string): Promise<void> {
       await inScope(caller, id);
       await store.remove(id);
+      await halt(id);
     },
 
     async publicInfo(id: string): Promise<PublicAgent> {

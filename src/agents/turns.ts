@@ -235,6 +235,22 @@ export function createTurns(deps: Deps) {
     }
   }
 
+  /**
+   * Ends what is being answered in a conversation, or the one turn named; what has come by then is kept.
+   * Answers which turns were ended.
+   */
+  async function halt(conversation_id: string, turn_id?: string): Promise<string[]> {
+    const streams = live.stop(conversation_id, turn_id);
+    const others = await store.cancelQueued({
+      conversation_id,
+      turn_id,
+      but: streams,
+      ended_at: clock.now(),
+    });
+    for (const id of others) runner.cancel(id);
+    return [...streams, ...others];
+  }
+
   return {
     job: turnJob({ ...deps, live }),
     answerApprovals,
@@ -294,20 +310,11 @@ export function createTurns(deps: Deps) {
     /** The same, only while it has not ended. */
     running: (conversation_id: string): LiveTurn | undefined => live.running(conversation_id),
 
-    /**
-     * Ends what is being answered in a conversation, or the one turn named; what has come by then is kept.
-     * Answers which turns were ended.
-     */
-    async halt(conversation_id: string, turn_id?: string): Promise<string[]> {
-      const streams = live.stop(conversation_id, turn_id);
-      const others = await store.cancelQueued({
-        conversation_id,
-        turn_id,
-        but: streams,
-        ended_at: clock.now(),
-      });
-      for (const id of others) runner.cancel(id);
-      return [...streams, ...others];
+    halt,
+
+    /** Its agent is gone: its streams end. What came by webhook was taken, and its job says what became of it. */
+    async haltAgent(agent_id: string): Promise<void> {
+      for (const { id, conversation_id } of await store.underway(agent_id)) await halt(conversation_id, id);
     },
 
     /** How a turn stands, with its reply once there is one. */

@@ -156,6 +156,23 @@ describe("a message while another of its conversation is answered", () => {
   });
 });
 
+describe("an agent that is deleted", () => {
+  test("ends its streams under way and those that wait behind them, and no others", async () => {
+    const { w, agent, first } = await underway();
+    const other = await w.anAgent();
+    const elsewhere = await w.ask("POST", `/agents/${other}/stream`, chat("a", LONG));
+    const call = await w.server.next();
+    const second = await w.ask("POST", `/agents/${agent}/stream`, chat("And?", LONG));
+    expect((await w.call("DELETE", `/agents/${agent}`)).status).toBe(204);
+    for (const response of [first, second])
+      expect(readDataStream(await response.text()).at(-1)).toMatchObject({ reason: "other" });
+    call.say("Hello").finish();
+    expect(readDataStream(await elsewhere.text()).at(-1)).toMatchObject({ reason: "stop" });
+    const states = w.rows("turns").map((turn) => (turn as { state: string }).state);
+    expect(states.toSorted()).toEqual(["cancelled", "cancelled", "success"]);
+  });
+});
+
 describe("a message of a webhook", () => {
   test("that waits or runs is stopped too, and stays stopped", async () => {
     const w = world({ model: "server" });

@@ -111,7 +111,13 @@ export function world(
     workflows,
   });
   runner.register(executions.job);
-  const agents = createAgents({ store: sqliteAgents(storage), workflows, connections, clock });
+  const agents = createAgents({
+    store: sqliteAgents(storage),
+    workflows,
+    connections,
+    clock,
+    halt: (id) => turns.haltAgent(id),
+  });
   const store = tellingEnds(sqliteConversations(storage), {
     ended: options.ended ?? (() => {}),
     due: runner.wake,

@@ -311,4 +311,10 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
     reader.all<TurnRow>(
       "SELECT * FROM turns WHERE state IN ('queued', 'running') AND source = 'stream' AND has_job = 0",
     ),
+  underway: async (agent_id) =>
+    reader.all<Pick<TurnRow, "id" | "conversation_id">>(
+      `SELECT id, conversation_id FROM turns INDEXED BY turns_open
+       WHERE ended_at IS NULL AND agent_id = ? AND (state = 'waiting' OR state = 'running' AND source = 'stream')`,
+      agent_id,
+    ),
 });
