@@ -92,6 +92,8 @@ export type TurnRow = {
   answers: string | null;
   /** The execution that waits for it: whatever ends the turn makes its job due. */
   asked_by: string | null;
+  /** The id that its answer is told under from the first line; on record as a message once there is one. */
+  answer_id: string | null;
 };
 
 /**

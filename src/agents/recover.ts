@@ -28,14 +28,18 @@ export async function recoverStreams({ store, steps, attachments, clock }: Deps)
 }
 
 /** Words after the last whole step are lost with the program's memory; that something was being said is not. */
-const interruptedByCrash = ({ id, conversation_id }: TurnRow, parts: AnswerPart[], now: number) => ({
+const interruptedByCrash = (
+  { id, conversation_id, answer_id }: TurnRow,
+  parts: AnswerPart[],
+  now: number,
+) => ({
   turn_id: id,
   conversation_id,
   state: "interrupted" as const,
   error: JSON.stringify({ code: "INTERRUPTED", message: "Errand stopped while this was being answered." }),
   ended_at: now,
   message: {
-    id: newId(),
+    id: answer_id ?? newId(), // none where an earlier version began it
     conversation_id,
     turn_id: id,
     role: "assistant" as const,

@@ -55,7 +55,7 @@ export function turnJob(deps: Deps): JobKind {
       tellEnd(log, { reason: "error" });
       return settled;
     }
-    const message_id = turn.message_id ?? newId();
+    const message_id = turn.message_id ?? turn.answer_id ?? newId();
     const running = { turn_id: turn.id, conversation_id: conversation.id, message_id, log };
     const { signal: stop, first } = live.open(running);
     try {

@@ -79,6 +79,7 @@ export function newTurn(
     parent_id: null, // both are decided where it is stored
     answers: null,
     asked_by: asked_by ?? null,
+    answer_id: null, // given with the message, whose own id comes first
   };
 }
 

@@ -71,7 +71,8 @@ type Spoken = Said & {
   asked_by?: string | undefined;
 };
 
-type Begun = { conversation: ConversationRow; turn: TurnRow };
+/** `message_id`: of the answer to come. */
+type Begun = { conversation: ConversationRow; turn: TurnRow; message_id: string };
 
 /**
  * Turns: a message to an agent and the answer to it.
@@ -121,6 +122,9 @@ export function createTurns(deps: Deps) {
           ? await attachments.take(conversation, message.images, opening.agent.settings.attachment_config)
           : [];
       const said = branch?.kind === "again" ? undefined : userMessage(turn, { ...message, images });
+      // After the message's own: in one turn they stand in this order.
+      const message_id = newId();
+      turn.answer_id = message_id;
       const told = [
         ...(isNew ? [conversationStarted(conversation)] : []),
         ...(said ? [messageEvent(conversation, said)] : []),
@@ -128,7 +132,7 @@ export function createTurns(deps: Deps) {
       stored = await withOutbox(deps, conversation, told, turn.hop, (outbox) =>
         store({ conversation, isNew, message: said, branch, turn, outbox }),
       );
-      return stored ? { conversation, turn } : undefined;
+      return stored ? { conversation, turn, message_id } : undefined;
     } finally {
       if (!stored && isNew && message.images.length > 0) await attachments.drop(conversation.id);
     }
@@ -142,7 +146,6 @@ export function createTurns(deps: Deps) {
   ): Promise<LiveTurn> {
     const agent = settings ? { ...known, settings: { ...known.settings, ...settings } } : known;
     const { client_id, user_id, message_id: named, ...spoken } = request;
-    let message_id = "";
     const opening: Opening = { agent, owner, client_id, user_id, metadata: {} };
     if (verdicts.length > 0) return goOn(opening, verdicts);
     const message: Spoken = { ...spoken, client_id: named, source: "stream", hop };
@@ -150,10 +153,9 @@ export function createTurns(deps: Deps) {
     const begun = await retryRaced(async () => {
       const stored = await begin(opening, message, async (beginning) => {
         const { conversation, turn } = beginning;
-        message_id = newId(); // after the message's own: in one turn they stand in this order
         const made = {
           status: 200,
-          body: { conversation_id: conversation.id, turn_id: turn.id, message_id },
+          body: { conversation_id: conversation.id, turn_id: turn.id, message_id: turn.answer_id },
         };
         const outcome = await store.begin({ ...beginning, idempotency: claimOn(idempotency, made) });
         answered = answerOf(outcome, made);
@@ -162,7 +164,7 @@ export function createTurns(deps: Deps) {
       return stored ?? answered;
     });
     if (!("turn" in begun)) return again(begun.body as unknown as Omit<LiveTurn, "log">);
-    const { conversation, turn } = begun;
+    const { conversation, turn, message_id } = begun;
     const { id: conversation_id } = conversation;
     const log = new LivePartLog(clock);
     const model = modelOf(models, agent);
@@ -171,7 +173,7 @@ export function createTurns(deps: Deps) {
       log.append({ type: "data", data: [{ conversation_id, message_id, ...context }] });
     }
     const running = { turn_id: turn.id, conversation_id, message_id, log };
-    void stream(agent, { conversation, turn }, running);
+    void stream(agent, begun, running);
     return running;
   }
 

@@ -409,7 +409,9 @@ describe("at the end of the program", () => {
     expect(w.rows("turns")).toMatchObject([{ state: "interrupted" }]);
     // A result that comes late changes nothing.
     (await w.server.next()).say("Hello").finish();
-    await stream.rest();
+    const [start] = await stream.rest();
+    const [, kept] = await w.store.messages(stream.conversation_id);
+    expect(start).toMatchObject({ type: "start_step", message_id: kept!.id });
     expect(w.rows("turns")).toMatchObject([{ state: "interrupted" }]);
     const messages = await messagesOf(w, stream.conversation_id);
     expect(messages.map(({ role, state }) => [role, state])).toEqual([

@@ -66,8 +66,8 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
   const { parent_id, answers } = placeOf(db, c.id, branch);
   db.run(
     `INSERT INTO turns (id, conversation_id, agent_id, workspace_id, project_id, state, source, message_id, error,
-       hop, created_at, started_at, ended_at, parent_id, answers, asked_by)
-     VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?)`,
+       hop, created_at, started_at, ended_at, parent_id, answers, asked_by, answer_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?, ?)`,
     turn.id,
     turn.conversation_id,
     turn.agent_id,
@@ -81,6 +81,7 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
     parent_id,
     answers,
     turn.asked_by,
+    turn.answer_id,
   );
   if (message) insertMessage(db, message);
   if (branch) activate(db, c.id, turn.id);
