@@ -102,6 +102,8 @@ export type TurnRow = {
  */
 export type Branch = { kind: "again" | "instead"; turn_id: string };
 
+export type BeginOutcome = ClaimOutcome | { outcome: "raced" } | { outcome: "full" };
+
 export type ConversationStore = {
   /** By the client's id, within one agent and one owner. */
   byClientId(agent_id: string, owner: string, client_id: string): Promise<ConversationRow | undefined>;
@@ -129,7 +131,9 @@ export type ConversationStore = {
     /** What called the agent's trigger. */
     trigger_event?: TriggerEventRow;
     idempotency?: IdempotencyClaim & { status: number; response: string };
-  }): Promise<ClaimOutcome | { outcome: "raced" }>;
+    /** As many messages of the conversation may stream or wait to; `full`: they do, and nothing was stored. */
+    most_streams?: number;
+  }): Promise<BeginOutcome>;
   /** A queued turn starts. */
   start(id: string, lease: Lease, started_at: number): Promise<boolean>;
   /** Answer, end and events in one. False: the turn had ended already, or its job is held by someone else. */

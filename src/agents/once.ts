@@ -1,7 +1,8 @@
 import type { StartAnswer } from "../executions/service.ts";
-import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
+import type { IdempotencyClaim } from "../hooks/store.ts";
 import { conflict, unavailable } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { BeginOutcome } from "./conversation-store.ts";
 
 type Made = { status: number; body: JsonObject };
 
@@ -9,8 +10,12 @@ type Made = { status: number; body: JsonObject };
 export const claimOn = (claim: IdempotencyClaim | undefined, made: Made) =>
   claim && { ...claim, status: made.status, response: JSON.stringify(made.body) };
 
-/** Undefined where another request came between. Throws `conflict` for a key used with another request. */
-export function answerOf(outcome: ClaimOutcome | { outcome: "raced" }, made: Made): StartAnswer | undefined {
+export const tooManyWait = () =>
+  conflict("Messages of this conversation wait for their answers already; wait, or stop them.");
+
+/** Undefined where another request came between. Throws `conflict` for a key
+ * used with another request, and where too many messages wait. */
+export function answerOf(outcome: BeginOutcome, made: Made): StartAnswer | undefined {
   switch (outcome.outcome) {
     case "new":
       return { ...made, replayed: false };
@@ -18,6 +23,8 @@ export function answerOf(outcome: ClaimOutcome | { outcome: "raced" }, made: Mad
       return { status: outcome.status, body: JSON.parse(outcome.response), replayed: true };
     case "mismatch":
       throw conflict("This Idempotency-Key was used with another request.");
+    case "full":
+      throw tooManyWait();
     case "raced":
       return undefined;
   }

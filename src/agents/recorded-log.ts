@@ -2,13 +2,23 @@ import { LivePartLog } from "../http/part-log.ts";
 import type { Clock } from "../lib/clock.ts";
 import { NO_USAGE } from "./answer.ts";
 import type { MessageRow, TurnRow } from "./conversation-store.ts";
+import type { ApprovalRow } from "./step-store.ts";
+import { tellEnd } from "./tell-end.ts";
 
-/** An ended answer as a stream once more, from what is on record of it; its steps are told as one. */
+/**
+ * An ended answer as a stream once more, from what is on record of it; its steps are told as one. One that waits
+ * asks once more: `asked` are the approvals that nobody has answered.
+ */
 export function recordedLog(
   clock: Clock,
-  answer: { message_id: string; turn: TurnRow | undefined; message: MessageRow | undefined },
+  answer: {
+    message_id: string;
+    turn: TurnRow | undefined;
+    message: MessageRow | undefined;
+    asked: ApprovalRow[];
+  },
 ): LivePartLog {
-  const { turn, message } = answer;
+  const { turn, message, asked } = answer;
   const log = new LivePartLog(clock);
   const usage = message?.usage ?? NO_USAGE;
   log.append({ type: "start_step", message_id: message?.id ?? answer.message_id });
@@ -19,9 +29,9 @@ export function recordedLog(
     } else if (part.type !== "image" && part.type !== "context") log.append(part);
   }
   const error = turn?.error ? (JSON.parse(turn.error) as { code: string; message: string }) : undefined;
-  if (turn?.state === "success") log.append({ type: "finish_step", reason: "stop", usage });
-  if (error) log.append({ type: "error", message: error.message });
-  log.append({ type: "finish", reason: error ? "error" : "stop", usage, ...(error ? { error } : {}) });
-  log.close();
+  const reason = turn?.state === "waiting" ? "tool-calls" : "stop";
+  if (turn?.state === "success" || turn?.state === "waiting")
+    log.append({ type: "finish_step", reason, usage });
+  tellEnd(log, { reason: error ? "error" : reason, usage, error, asked });
   return log;
 }

@@ -7,7 +7,7 @@ import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull, realTime } from "../lib/clock.ts";
-import { conflict, describe, invalidField, notFound } from "../lib/errors.ts";
+import { describe, invalidField, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { tidyUp } from "./afterwards.ts";
@@ -21,7 +21,7 @@ import type { ConversationRow, ConversationStore, TurnRow } from "./conversation
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
 import { Journal } from "./journal.ts";
 import { type LiveTurn, LiveTurns } from "./live-turns.ts";
-import { answerOf, claimOn, retryRaced } from "./once.ts";
+import { answerOf, claimOn, retryRaced, tooManyWait } from "./once.ts";
 import { recordAnswer } from "./record.ts";
 import { recordedLog } from "./recorded-log.ts";
 import { recoverStreams } from "./recover.ts";
@@ -104,9 +104,8 @@ export function createTurns(deps: Deps) {
     store: (beginning: Parameters<ConversationStore["begin"]>[0]) => Promise<boolean>,
   ): Promise<Begun | undefined> {
     const known = await find(opening);
-    if (known && message.source === "stream" && live.count(known.id) >= MOST_WAITING) {
-      throw conflict("Messages of this conversation wait for their answers already; wait, or stop them.");
-    }
+    // The commit decides; but pictures are put on record before it, and are not to be for a message that is refused.
+    if (known && message.images.length > 0 && live.count(known.id) >= MOST_WAITING) throw tooManyWait();
     const isNew = known === undefined;
     const now = clock.now();
     const conversation = known
@@ -157,7 +156,8 @@ export function createTurns(deps: Deps) {
           status: 200,
           body: { conversation_id: conversation.id, turn_id: turn.id, message_id: turn.answer_id },
         };
-        const outcome = await store.begin({ ...beginning, idempotency: claimOn(idempotency, made) });
+        const claim = claimOn(idempotency, made);
+        const outcome = await store.begin({ ...beginning, idempotency: claim, most_streams: MOST_WAITING });
         answered = answerOf(outcome, made);
         return outcome.outcome === "new";
       });
@@ -203,7 +203,9 @@ export function createTurns(deps: Deps) {
     if (running) return { ...running, replayed: true };
     const turn = await store.turn(ref.turn_id);
     const message = turn?.message_id ? await store.message(turn.message_id) : undefined;
-    return { ...ref, log: recordedLog(clock, { ...ref, turn, message }), replayed: true };
+    const asked = turn?.state === "waiting" ? await steps.approvals(turn.id) : [];
+    const waiting = asked.filter(({ state }) => state === "pending");
+    return { ...ref, log: recordedLog(clock, { ...ref, turn, message, asked: waiting }), replayed: true };
   }
 
   /** Never throws: whatever happens, readers get a proper last line. */

@@ -70,6 +70,29 @@ describe("a call that wants approval", () => {
     expect(w.rows("turns")).toMatchObject([{ state: "waiting" }]);
   });
 
+  test("is asked for again under the same Idempotency-Key, until it is answered", async () => {
+    const w = world({ model: "server" });
+    const agent = await careful(w);
+    const ask = async () => {
+      const headers = { "idempotency-key": "k1" };
+      const response = await w.ask("POST", `/agents/${agent}/stream`, chat("Refund me", "c1"), headers);
+      return response.text().then(readDataStream);
+    };
+    const asked = ask();
+    calls(await w.server.next(), "a", "b");
+    const parts = await asked;
+    const again = await ask();
+    expect(again).toEqual(parts);
+    expect(again.filter(({ type }) => type === "data")).toHaveLength(2);
+
+    const { pending_approvals: pending, id } = await w.conversations.get(CALLER, agent, "c1");
+    const at = `/agents/${agent}/conversations/${id}/approvals/${pending[0]!.approval_id}`;
+    await w.call("POST", at, { approved: false });
+    expect((await ask()).filter(({ type }) => type === "data")).toEqual([
+      parts.filter(({ type }) => type === "data")[1]!,
+    ]);
+  });
+
   test("runs when it is approved; the answer goes on as a job and is one message", async () => {
     const w = world({ model: "server" });
     w.subscribe("agent.message.sent");

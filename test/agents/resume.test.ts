@@ -156,6 +156,19 @@ describe("a message while another of its conversation is answered", () => {
   });
 });
 
+describe("messages that come at once", () => {
+  test("are five, also where eight are sent at the same moment", async () => {
+    const { w, agent, first } = await underway();
+    const sent = await Promise.all(
+      Array.from("abcdefgh", (word) => w.ask("POST", `/agents/${agent}/stream`, chat(word, LONG))),
+    );
+    const statuses = sent.map(({ status }) => status).toSorted();
+    expect(statuses).toEqual([200, 200, 200, 200, 409, 409, 409, 409]);
+    await w.call("POST", `/agents/${agent}/conversations/${LONG}/stop`);
+    for (const response of [first, ...sent]) await response.text();
+  });
+});
+
 describe("an agent that is deleted", () => {
   test("ends its streams under way and those that wait behind them, and no others", async () => {
     const { w, agent, first } = await underway();

@@ -1,4 +1,4 @@
-import { and, count, desc, eq } from "drizzle-orm";
+import { and, count, desc, eq, sql } from "drizzle-orm";
 import type {
   ConversationRecords,
   Feedback,
@@ -8,7 +8,6 @@ import type {
 import type { ConversationRow } from "../../agents/conversation-store.ts";
 import { activate } from "./branches.ts";
 import type { Connection } from "./connection.ts";
-import { contains } from "./contains.ts";
 import { type ConversationText, conversation, type MessageText, message } from "./conversations.ts";
 import { insertOutbox } from "./events.ts";
 import type { Storage } from "./storage.ts";
@@ -106,8 +105,9 @@ export const sqliteConversationRecords = ({ reader, writer }: Storage): Conversa
         : eq(conversations.project_id, of.project_id),
       user_id === undefined ? undefined : eq(conversations.user_id, user_id),
       status === undefined ? undefined : eq(conversations.status, status),
-      // The list is JSON in the column: a whole tag stands in it between its quotes.
-      tag === undefined ? undefined : contains(conversations.tags, JSON.stringify(tag)),
+      tag === undefined
+        ? undefined
+        : sql`EXISTS (SELECT 1 FROM json_each(${conversations.tags}) WHERE value = ${tag})`,
     );
     const items = reader.orm.select().from(conversations).where(which).orderBy(desc(conversations.id));
     return {

@@ -1,15 +1,15 @@
 import type {
+  BeginOutcome,
   ConversationRow,
   ConversationStore,
   MessageRow,
   TurnRow,
 } from "../../agents/conversation-store.ts";
-import type { ClaimOutcome } from "../../hooks/store.ts";
 import type { Lease } from "../../jobs/job.ts";
 import { activate, placeOf } from "./branches.ts";
 import type { Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
-import { claimIdempotency } from "./idempotency.ts";
+import { claimIdempotency, keptClaim } from "./idempotency.ts";
 import { finishJob, insertJob, runsJob, wakeJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 import { insertTriggerEvent } from "./triggers.ts";
@@ -17,7 +17,7 @@ import { insertTriggerEvent } from "./triggers.ts";
 type Beginning = Parameters<ConversationStore["begin"]>[0];
 type Ending = Parameters<ConversationStore["finish"]>[0];
 
-function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: "raced" } {
+function begin(db: Connection, beginning: Beginning): BeginOutcome {
   const {
     conversation: c,
     isNew,
@@ -28,8 +28,12 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
     job,
     idempotency,
     trigger_event,
+    most_streams,
   } = beginning;
   if (isNew && findByClientId(db, c.agent_id, c.owner, c.client_id)) return { outcome: "raced" };
+  if (most_streams !== undefined && !isNew && streamsOf(db, c.id) >= most_streams) {
+    return (idempotency && keptClaim(db, idempotency)) ?? { outcome: "full" };
+  }
   if (idempotency) {
     const claimed = claimIdempotency(db, idempotency);
     if (claimed.outcome !== "new") return claimed;
@@ -90,6 +94,14 @@ function begin(db: Connection, beginning: Beginning): ClaimOutcome | { outcome: 
   insertOutbox(db, outbox);
   return { outcome: "new" };
 }
+
+/** Messages of a conversation that stream, or wait to. */
+const streamsOf = (db: Connection, conversation_id: string): number =>
+  db.get<{ n: number }>(
+    `SELECT count(*) AS n FROM turns
+     WHERE conversation_id = ? AND ended_at IS NULL AND source = 'stream' AND state IN ('queued', 'running')`,
+    conversation_id,
+  )!.n;
 
 /** Inserts a message, or replaces one that an answer had begun with before it waited. */
 export function putMessage(db: Connection, message: MessageRow): void {
