@@ -1,7 +1,7 @@
 import type { ConversationRecords } from "./conversation-records.ts";
-import type { Branch, ConversationRow } from "./conversation-store.ts";
+import type { Branch, ConversationRow, MessageRow } from "./conversation-store.ts";
 import { textOf } from "./events.ts";
-import type { Place } from "./stream-body.ts";
+import type { Place, Spoken } from "./stream-body.ts";
 
 /**
  * Which turn of the conversation a message is to stand beside; undefined: it is the next one. What a client
@@ -37,9 +37,33 @@ export async function branchOf(
     case "repeated": {
       const last = await records.lastSaid(id);
       const isSame = last?.count === place.count && textOf(last.message) === text;
-      return isSame ? { kind: "again", turn_id: last.message.turn_id } : undefined;
+      if (isSame) return { kind: "again", turn_id: last.message.turn_id };
+      const stood = await stoodAfter(records, id, place);
+      return stood && { kind: textOf(stood) === text ? "again" : "instead", turn_id: stood.turn_id };
     }
   }
+}
+
+/** The user's message on the chosen branch that the new one follows the same as; undefined where that is not sure. */
+async function stoodAfter(
+  records: ConversationRecords,
+  id: string,
+  { after, before, count }: Extract<Place, { type: "repeated" }>,
+): Promise<MessageRow | undefined> {
+  const { messages, turns } = await records.everything(id);
+  const chosen = messages.filter(({ active }) => active);
+  const answer = chosen.find((message) => message.id === after && message.role === "assistant");
+  if (answer) {
+    const next = turns.filter(({ parent_id }) => parent_id === answer.turn_id).map((turn) => turn.id);
+    return chosen.find(({ role, turn_id }) => role === "user" && next.includes(turn_id));
+  }
+  if (after !== null || count < 2) return undefined;
+  const isSame = ({ role, text }: Spoken, at: number) => {
+    const on = chosen[at];
+    return on?.role === role && textOf(on) === text;
+  };
+  const stood = before.every(isSame) ? chosen[before.length] : undefined;
+  return stood?.role === "user" ? stood : undefined;
 }
 
 /** The turn with the message that this one answers. */

@@ -24,7 +24,9 @@ export type StreamRequest = {
 /**
  * `next`: behind all that was said. `again`: the answer named, or the newest, once more. `instead`: in the
  * place of the message named. `repeated`: `again` if the conversation has just this many messages of the
- * user and the last of them says the same; so clients before AI SDK 5 ask for an answer once more. `retold`:
+ * user and the last of them says the same; so clients before AI SDK 5 ask for an answer once more. They say a
+ * message otherwise without naming it: it stands `instead` of the one that follows the answer `after`, or, where
+ * answers have no such names, of the one that on record follows the very same `before`. `retold`:
  * all that the user said, the newest last: where the conversation has that many messages or more, and the
  * same ones before the newest, this one is `again` or stands instead.
  */
@@ -32,8 +34,11 @@ export type Place =
   | { type: "next" }
   | { type: "again"; message_id: string | null }
   | { type: "instead"; message_id: string }
-  | { type: "repeated"; count: number }
+  | { type: "repeated"; count: number; after: string | null; before: Spoken[] }
   | { type: "retold"; said: string[] };
+
+/** A message of a history as a client tells it. */
+export type Spoken = { role: "user" | "assistant"; text: string };
 
 const LONGEST_ID = 200;
 /** What may thread messages, in words. */
@@ -93,8 +98,25 @@ function placeOf(body: Record<string, unknown>, messages: unknown[]): Place {
   // nothing but the newest message may well say the same again.
   const last = messages.at(-1) as Record<string, unknown>;
   const isWhole = count > 1 || (typeof last["content"] === "string" && Array.isArray(last["parts"]));
-  return isWhole ? { type: "repeated", count } : { type: "next" };
+  if (!isWhole) return { type: "next" };
+  const answer = messages.at(-2);
+  const isNamed = isObject(answer) && answer["role"] === "assistant" && isClientId(answer["id"]);
+  const before = messages.slice(0, -1).flatMap(spokenOf);
+  return { type: "repeated", count, after: isNamed ? (answer["id"] as string) : null, before };
 }
+
+/** Nothing of what is neither the user's nor the agent's. */
+function spokenOf(message: unknown): Spoken[] {
+  if (!isObject(message)) return [];
+  const { role, content, parts } = message;
+  if (role !== "user" && role !== "assistant") return [];
+  if (typeof content === "string" && content !== "") return [{ role, text: content }];
+  const list = Array.isArray(content) ? content : Array.isArray(parts) ? parts : [];
+  return [{ role, text: list.flatMap(textOfPart).join("\n") }];
+}
+
+const textOfPart = (part: unknown): string[] =>
+  isObject(part) && part["type"] === "text" && typeof part["text"] === "string" ? [part["text"]] : [];
 
 function readMessage(message: unknown, at: string): { text: string; images: SentImage[] } {
   if (!isObject(message)) throw invalidField(at, "a message", describe(message));

@@ -326,6 +326,55 @@ describe("a message said otherwise", () => {
   });
 });
 
+describe("a message said otherwise by clients before AI SDK 5, which do not name it", () => {
+  const user = (content: string) => ({ role: "user", content, parts: [{ type: "text", text: content }] });
+  const answer = (content: string, id?: string) => ({ role: "assistant", content, ...(id ? { id } : {}) });
+
+  async function twice() {
+    const s = await setup();
+    const send = (messages: object[], answer: string) => talk(s.w, s.agent, { id: "c1", messages }, answer);
+    await send([user("One")], "1");
+    await send([user("One"), answer("1"), user("Two")], "2");
+    await send([user("One"), answer("1"), user("Two"), answer("2"), user("Three")], "3");
+    const ids = ((await s.read()).messages as Message[]).map(({ id }) => id);
+    return { ...s, send, ids };
+  }
+
+  test("takes the place of what followed the same answer, by the answer's id", async () => {
+    const { send, said, ids } = await twice();
+    const { call } = await send([user("shown otherwise"), answer("", ids[1]), user("Zwei")], "zwei");
+    expect(call.body.messages.map(({ content }: Message) => content)).toEqual(["One", "1", "Zwei"]);
+    expect(await said()).toEqual(["u: One", "a: 1", "u: Zwei", "a: zwei"]);
+    await send([user("One"), answer("1", ids[1]), user("Zwei")], "again");
+    expect(await said()).toEqual(["u: One", "a: 1", "u: Zwei", "a: again"]);
+  });
+
+  test("also where that was answered once more in the meantime", async () => {
+    const { w, agent, send, said, ids } = await twice();
+    const trigger = { trigger: "regenerate-message", messageId: ids[3] };
+    await talk(w, agent, { id: "c1", messages: [user("Two")], ...trigger }, "two");
+    await send([user("One"), answer("1", ids[1]), user("Zwei")], "zwei");
+    expect(await said()).toEqual(["u: One", "a: 1", "u: Zwei", "a: zwei"]);
+  });
+
+  test("without ids, where all that stands before it is on record just so", async () => {
+    const { send, said } = await twice();
+    await send([user("One"), answer("1"), user("Zwei")], "zwei");
+    expect(await said()).toEqual(["u: One", "a: 1", "u: Zwei", "a: zwei"]);
+  });
+
+  test("is the next one where nothing is certain", async () => {
+    const { send, said, ids } = await twice();
+    const before = ["u: One", "a: 1", "u: Two", "a: 2", "u: Three", "a: 3"];
+    await send([user("Two"), answer("2"), user("Four")], "4");
+    await send([user("One"), answer("1", "of-some-other-conversation"), user("Five")], "5");
+    await send([user("Three"), answer("3", ids[5]), user("Four"), answer("4"), user("Six")], "6");
+    await send([user("Seven")], "7");
+    const added = [4, 5, 6, 7].flatMap((n) => [`u: ${["Four", "Five", "Six", "Seven"][n - 4]}`, `a: ${n}`]);
+    expect(await said()).toEqual([...before, ...added]);
+  });
+});
+
 describe("an Idempotency-Key on a stream", () => {
   const key = { "idempotency-key": "k1" };
 
