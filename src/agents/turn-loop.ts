@@ -1,7 +1,7 @@
 import type { StreamPart } from "../http/part-log.ts";
 import { realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
-import { isObject, type Json, type JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import {
   ModelError,
   type ModelMessage,
@@ -10,6 +10,7 @@ import {
   type Usage,
 } from "../models/model.ts";
 import { askModelOf, budgetOf, limitsOf, type ModelDeps, modelOf } from "./agent-model.ts";
+import { addWords, callIdsOf, readable, textIn, UNREADABLE, usableId } from "./answer-parts.ts";
 import type { AnswerPart } from "./conversation-store.ts";
 import { answerMessages, trimmed } from "./history.ts";
 import type { Journal } from "./journal.ts";
@@ -58,7 +59,6 @@ export type TheirTools = { tools: ModelTool[]; choice?: ToolChoice };
 export type LoopEnd = { kind: "answered"; reason: string; text: string } | { kind: "waiting" };
 
 const MOST_CALLS = 32;
-const LONGEST_CALL_ID = 100;
 
 /**
  * Lets the model answer, runs what it calls, tells it the results, until it calls nothing more:
@@ -369,42 +369,7 @@ const NOBODY_TO_ASK = failure(
 
 const TOO_MANY = failure("TOO_MANY_CALLS", `At most ${MOST_CALLS} tools can be called at once.`);
 
-function addWords(
-  parts: AnswerPart[],
-  from: number,
-  { type, text }: { type: "text" | "reasoning"; text: string },
-): void {
-  const last = parts.length > from ? parts.at(-1) : undefined;
-  if (last?.type === type) last.text += text;
-  else parts.push({ type, text });
-}
-
-const UNREADABLE = "unreadable_arguments";
-const LONGEST_QUOTE = 2_000;
-
-/** Arguments are an object for every client and every server; what is none is kept as text in one. */
-const readable = (args: Json): JsonObject =>
-  isObject(args)
-    ? (args as JsonObject)
-    : { [UNREADABLE]: (typeof args === "string" ? args : JSON.stringify(args)).slice(0, LONGEST_QUOTE) };
-
-const textIn = (parts: AnswerPart[]): string =>
-  parts.map((part) => (part.type === "text" ? part.text : "")).join("");
-
 function count(sum: Usage, { prompt_tokens, completion_tokens }: Usage): void {
   sum.prompt_tokens += prompt_tokens;
   sum.completion_tokens += completion_tokens;
-}
-
-const callIdsOf = (messages: ModelMessage[]): Set<string> =>
-  new Set(messages.flatMap(({ tool_calls }) => (tool_calls ?? []).map(({ id }) => id)));
-
-/** Some servers count anew with each answer; results are told apart by the id alone. */
-function usableId(given: string, taken: Set<string>): string {
-  const id =
-    given === "" || given.includes("/") || given.length > LONGEST_CALL_ID || taken.has(given)
-      ? `call_${newId()}`
-      : given;
-  taken.add(id);
-  return id;
 }
