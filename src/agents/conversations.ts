@@ -1,4 +1,3 @@
-import { withOutbox } from "../events/outbox.ts";
 import type { Events } from "../events/service.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
@@ -6,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { conflict, invalidField, notFound } from "../lib/errors.ts";
 import { isUuid } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { complete } from "./complete.ts";
 import type { ConversationChange, ConversationRecords, RecordedMessage } from "./conversation-records.ts";
 import type {
   CloseConversation,
@@ -14,7 +14,6 @@ import type {
   UpdateConversation,
 } from "./conversation-schema.ts";
 import type { ConversationRow, ConversationStore } from "./conversation-store.ts";
-import { conversationCompleted } from "./events.ts";
 import type { LiveTurn } from "./live-turns.ts";
 import { errorsOf, present, presentMessage } from "./present.ts";
 import type { Agents, AgentTarget } from "./service.ts";
@@ -84,24 +83,8 @@ export function createConversations(deps: Deps) {
     return message;
   }
 
-  async function complete(
-    row: ConversationRow,
-    ended_as: "resolved" | "idle",
-    change: ConversationChange,
-  ): Promise<ConversationRow | undefined> {
-    const completed_at = clock.now();
-    const { messages, turns: links } = await records.everything(row.id);
-    // As far round as the farthest message in it: who is told of the end may begin the next conversation.
-    const hop = Math.max(0, ...links.map((turn) => turn.hop));
-    const told = conversationCompleted({ ...row, ...change, ended_as, completed_at }, messages);
-    let completed: ConversationRow | undefined;
-    await withOutbox(deps, row, [told], hop, async (outbox) => {
-      const unlessBusy = ended_as === "idle";
-      completed = await records.complete({ id: row.id, ended_as, completed_at, change, unlessBusy, outbox });
-      return completed !== undefined;
-    });
-    return completed;
-  }
+  const resolve = (row: ConversationRow, body: CloseConversation) =>
+    complete(deps, row, { ended_as: "resolved", change: changeOf(body), unlessBusy: false });
 
   async function remove({ id }: ConversationRow): Promise<void> {
     await turns.halt(id);
@@ -151,7 +134,7 @@ export function createConversations(deps: Deps) {
     /** Completes it, once; what is said in it later opens it again. */
     async close(caller: Caller, agent_id: string, id: string, body: CloseConversation) {
       const row = await inScope(caller, agent_id, id);
-      const completed = await complete(row, "resolved", changeOf(body));
+      const completed = await resolve(row, body);
       if (!completed) throw conflict("This conversation has been completed already.");
       return present(completed);
     },
@@ -201,7 +184,7 @@ export function createConversations(deps: Deps) {
     async completeIdle(most: number): Promise<{ found: number; completed: number }> {
       const idle = await records.idle(clock.now(), most);
       let completed = 0;
-      for (const row of idle) if (await complete(row, "idle", {})) completed++;
+      for (const row of idle) if (await complete(deps, row, IDLE)) completed++;
       return { found: idle.length, completed };
     },
 
@@ -212,7 +195,7 @@ export function createConversations(deps: Deps) {
       },
       get: async (id: string) => whole(await byId(id)),
       async close(id: string, body: CloseConversation) {
-        const completed = await complete(await byId(id), "resolved", changeOf(body));
+        const completed = await resolve(await byId(id), body);
         if (!completed) throw conflict("This conversation has been completed already.");
         return present(completed);
       },
@@ -226,6 +209,8 @@ export function createConversations(deps: Deps) {
     return row;
   }
 }
+
+const IDLE = { ended_as: "idle" as const, change: {}, unlessBusy: true };
 
 function changeOf(body: UpdateConversation): ConversationChange {
   const { tags, metadata, ...rest } = body;

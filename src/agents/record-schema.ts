@@ -36,6 +36,7 @@ const what = {
   agent_metadata: object,
   recursion_limit: Type.Integer(),
   conversation_idle_hours: Type.Integer(),
+  can_resolve: Type.Optional(Type.Boolean()), // not with agents of before there was such a setting
   attachment_config: orNull(AttachmentConfig),
 };
 

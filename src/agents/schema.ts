@@ -145,6 +145,9 @@ const fields = {
     ),
   ),
   attachment_config: Type.Optional(orNull(AttachmentConfig)),
+  can_resolve: Type.Optional(
+    orNull(Type.Boolean({ description: "Whether the agent may close its conversations; false." })),
+  ),
 };
 const name = Type.String({ minLength: 1, maxLength: 200 });
 
@@ -208,6 +211,7 @@ export const DEFAULT_SETTINGS = {
   recursion_limit: 25,
   conversation_idle_hours: 24,
   attachment_config: null as Static<typeof AttachmentConfig> | null,
+  can_resolve: false,
 };
 export type AgentSettings = typeof DEFAULT_SETTINGS;
 

@@ -9,6 +9,7 @@ import { sha256Hex } from "../lib/secrets.ts";
 import type { ModelTool, Usage } from "../models/model.ts";
 import type { Workflows } from "../workflows/service.ts";
 import type { TurnRow } from "./conversation-store.ts";
+import { resolveTool } from "./resolve.ts";
 import type { AgentTarget } from "./service.ts";
 
 /** What an agent's calls reach beyond the model. */
@@ -48,7 +49,8 @@ const USUAL_TIMEOUT_SECONDS = 120;
 export const DEEPEST = 3;
 
 /**
- * The tools of an agent as the model sees them: its workflows and its sub-agents. What is gone or belongs to
+ * The tools of an agent as the model sees them: its workflows and its sub-agents,
+ * and where it may close the conversation that it is spoken to in, that. What is gone or belongs to
  * another project is left out: an id was checked when it was written, and is again now.
  */
 export async function toolsOf(
@@ -59,6 +61,10 @@ export async function toolsOf(
 ): Promise<Tool[]> {
   const tools: Tool[] = [];
   const names = new Set<string>();
+  if (agent.settings.can_resolve && place.path === "" && place.turn.conversation_id) {
+    names.add(resolveTool.name);
+    tools.push(resolveTool);
+  }
   for (const attached of agent.settings.tools) {
     const tool = await workflowTool(deps, agent, attached, place);
     if (tool) tools.push({ ...tool, name: uniqueName(tool.name, names) });

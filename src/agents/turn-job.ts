@@ -6,10 +6,12 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { tidyUp } from "./afterwards.ts";
 import { type AnswerDeps, type AnswerEnd, answer } from "./answer.ts";
+import type { ConversationRecords } from "./conversation-records.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { Journal } from "./journal.ts";
 import type { LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
+import { resolveIfSaid } from "./resolve.ts";
 import type { AgentTarget } from "./service.ts";
 import type { StepStore } from "./step-store.ts";
 import { tellEnd } from "./tell-end.ts";
@@ -22,6 +24,7 @@ const RETRY_MS = 5_000;
 type Deps = AnswerDeps & {
   store: ConversationStore;
   steps: StepStore;
+  records: ConversationRecords;
   live: LiveTurns;
   events: Events;
   runner: Runner;
@@ -95,6 +98,7 @@ export function turnJob(deps: Deps): JobKind {
     const isAborted = () => job.isAborted();
     const isOnRecord = await recordAnswer(deps, { conversation, turn, message_id, end, lease, isAborted });
     if (!isOnRecord) return settled;
+    await resolveIfSaid(deps, { turn, end });
     await tidyUp(deps, { agent, conversation, turn, end, signal }, log);
     tellEnd(log, end);
     return settled;

@@ -25,6 +25,7 @@ import { answerOf, claimOn, retryRaced, tooManyWait } from "./once.ts";
 import { recordAnswer } from "./record.ts";
 import { recordedLog } from "./recorded-log.ts";
 import { recoverStreams } from "./recover.ts";
+import { resolveIfSaid } from "./resolve.ts";
 import type { AgentSettings } from "./schema.ts";
 import type { SentImage } from "./sent-images.ts";
 import type { Agents, AgentTarget } from "./service.ts";
@@ -225,6 +226,7 @@ export function createTurns(deps: Deps) {
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;
       await recordAnswer(deps, { conversation, turn, message_id, end, isAborted });
+      await resolveIfSaid(deps, { turn, end });
       await tidyUp(deps, { agent, conversation, turn, end, signal }, log);
       tellEnd(log, end);
       // Its readers are told one sentence; here are the words.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { completeIdle } from "../../src/agents/chores.ts";
 import { readUiMessageStream } from "../http/read-ui-message-stream.ts";
-import { chat, NOWHERE, OTHER, world } from "./world.ts";
+import { CALLER, chat, NOWHERE, OTHER, world } from "./world.ts";
 
 type World = ReturnType<typeof world>;
 type Message = { id: string; role: string; content: string; variants: string[] };
@@ -91,6 +91,40 @@ describe("a conversation", () => {
     expect(await read()).toMatchObject({ status: "active", ended_as: null, completed_at: null });
     expect((await w.call("POST", at("c1", "/close"), {})).status).toBe(200);
     expect(w.eventRows()).toHaveLength(2);
+  });
+
+  test("is closed by its agent, where that may, once the answer is on record", async () => {
+    const w = world({ model: "server" });
+    w.subscribe("agent.conversation.completed");
+    const agent = await w.anAgent({ can_resolve: true });
+    const asked = w.ask("POST", `/agents/${agent}/stream`, chat("Thanks, that is all", "c1"));
+    const call = await w.server.next();
+    expect(call.body.tools.map((tool: { function: { name: string } }) => tool.function.name)).toEqual([
+      "resolve_conversation",
+    ]);
+    const resolve = (id: string, args: object, index = 0) => ({
+      tool_calls: [
+        { index, id, function: { name: "resolve_conversation", arguments: JSON.stringify(args) } },
+      ],
+    });
+    const resolution = { type: "answered", category: "billing", tags: ["refund"] };
+    call.delta(resolve("a", { ...resolution, satisfaction_score: 90 })).finish("tool_calls");
+    const second = await w.server.next();
+    expect(w.rows("conversations")).toMatchObject([{ status: "active" }]);
+    second.delta(resolve("b", { satisfaction_score: "high" })).finish("tool_calls");
+    const third = await w.server.next();
+    expect(third.body.messages.at(-1).content).toContain("INVALID_ARGUMENTS");
+    third.say("Goodbye").finish();
+    await (await asked).text();
+    const closed = await w.call("GET", `/agents/${agent}/conversations/c1`);
+    const as = { ended_as: "resolved", resolution, satisfaction_score: 90 };
+    expect(closed.body).toMatchObject({ status: "completed", ...as });
+    expect(w.eventRows()).toMatchObject([{ data: { status: "resolved", resolution, message_count: 2 } }]);
+
+    await w.agents.update(CALLER, agent, { can_resolve: null });
+    const { call: next } = await talk(w, agent, chat("One more thing", "c1"), "Yes?");
+    expect(next.body.tools).toBeUndefined();
+    expect(w.rows("conversations")).toMatchObject([{ status: "active" }]);
   });
 
   test("completes when nothing was said in it for as long as its agent gives", async () => {
