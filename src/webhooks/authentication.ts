@@ -96,11 +96,34 @@ const RESERVED_FAMILY = /^(webhook-|x-service-|proxy-)/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
 
 /** Faults of the custom headers of a subscription. */
-export const headerFaults = (headers: Record<string, string>): Fault[] =>
-  Object.entries(headers).flatMap(([name, value]) => [
-    ...nameFaults(name, `headers.${name}`),
-    ...valueFaults(value, `headers.${name}`),
-  ]);
+export function headerFaults(headers: Record<string, string>): Fault[] {
+  const seen = new Set<string>();
+  return Object.entries(headers).flatMap(([name, value]) => {
+    const lower = name.toLowerCase();
+    const again = seen.has(lower);
+    seen.add(lower);
+    return [
+      ...nameFaults(name, `headers.${name}`),
+      ...valueFaults(value, `headers.${name}`),
+      ...(again ? [{ field: `headers.${name}`, expected: "each header once", received: "a second" }] : []),
+    ];
+  });
+}
+
+/** Two of one name: which of them counts would be for each receiver to say. */
+export function doubleFaults(
+  authentication: Authentication | undefined,
+  headers: Record<string, string> | undefined,
+): Fault[] {
+  const own = Object.keys(authenticationHeaders(authentication)).map((name) => name.toLowerCase());
+  return Object.keys(headers ?? {})
+    .filter((name) => own.includes(name.toLowerCase()))
+    .map((name) => ({
+      field: `headers.${name}`,
+      expected: "no header that authentication sets",
+      received: name.toLowerCase(),
+    }));
+}
 
 function nameFaults(name: string, field: string): Fault[] {
   if (!HEADER_NAME.test(name)) return [{ field, expected: "a header name", received: "other characters" }];

@@ -11,8 +11,10 @@ import { filterFaults } from "./filters.ts";
 const closed = { additionalProperties: false } as const;
 const secretText = Type.String({ maxLength: 4_096 });
 
+export const LONGEST_NAME = 200;
+
 const fields = {
-  name: Type.String({ minLength: 1, maxLength: 200 }),
+  name: Type.String({ minLength: 1, maxLength: LONGEST_NAME }),
   url: Type.String({ minLength: 1, maxLength: 2_048, description: "Where deliveries are sent." }),
   events: Type.Array(Type.Enum([...EVENT_PATTERNS]), { minItems: 1, maxItems: 20, uniqueItems: true }),
   authentication: Type.Object(

@@ -7,11 +7,12 @@ import { type Fault, forbidden, invalid, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Vault } from "../lib/vault.ts";
-import { publicAuthentication } from "./authentication.ts";
+import { type Authentication, doubleFaults, publicAuthentication } from "./authentication.ts";
 import { RELEASE_JOB } from "./release.ts";
 import {
   CreateWebhook,
   type ListWebhooks,
+  LONGEST_NAME,
   type RotateSecret,
   UpdateWebhook,
   USUAL_OVERLAP_SECONDS,
@@ -80,7 +81,11 @@ export function createWebhooks(deps: {
   }
 
   /** Every fault there is, of shape and of sense; the sense of a field is looked at once its shape is right. */
-  function check(schema: typeof CreateWebhook | typeof UpdateWebhook, body: UpdateWebhook): void {
+  function check(
+    schema: typeof CreateWebhook | typeof UpdateWebhook,
+    body: UpdateWebhook,
+    before?: SubscriptionRow,
+  ): void {
     const faults: Fault[] = schema.faults(body);
     const misshapen = new Set(faults.map(({ field }) => field.split(".")[0]));
     if (!misshapen.has("")) {
@@ -88,6 +93,14 @@ export function createWebhooks(deps: {
       const sound = Object.fromEntries(rest) as UpdateWebhook;
       const url = sound.url === undefined ? undefined : egress.check(sound.url);
       faults.push(...(url ? [url] : []), ...webhookFaults(sound));
+    }
+    if (faults.length === 0 && (body.authentication || body.headers)) {
+      const known = before && openSubscription(vault, before);
+      const authentication = body.authentication === undefined ? known?.authentication : body.authentication;
+      const headers = body.headers === undefined ? known?.headers : body.headers;
+      faults.push(
+        ...doubleFaults((authentication ?? undefined) as Authentication | undefined, headers ?? undefined),
+      );
     }
     if (faults.length > 0) throw invalid(faults);
   }
@@ -104,7 +117,7 @@ export function createWebhooks(deps: {
         id,
         workspace_id: caller.workspace_id,
         project_id: caller.project_id,
-        name: body.name ?? new URL(body.url).host,
+        name: body.name ?? new URL(body.url).host.slice(0, LONGEST_NAME),
         url: body.url,
         events: body.events as EventPattern[],
         status: "active",
@@ -146,7 +159,7 @@ export function createWebhooks(deps: {
     /** Replaces the fields given; null clears an optional one. */
     async update(caller: Caller, id: string, body: UpdateWebhook): Promise<Webhook> {
       const row = await inScope(caller, id);
-      check(UpdateWebhook, body);
+      check(UpdateWebhook, body, row);
       const patch = patchOf(vault, id, body);
       // Without an order nobody waits for a turn.
       return patch.ordered === false ? changeAndRelease(row, patch) : change(id, patch);

@@ -63,6 +63,37 @@ describe("a webhook record", () => {
     expect((await subscribe({ url: "https://example.com:8443/x" })).name).toBe("example.com:8443");
   });
 
+  test("is named after as much of a long host as a name may have", async () => {
+    const { subscribe } = await setup();
+    const host = Array.from({ length: 4 }, () => "a".repeat(60)).join(".");
+    const { name } = await subscribe({ url: `https://${host}/x` });
+    expect([name.length, host.startsWith(name)]).toEqual([200, true]);
+  });
+
+  test("has each header once, whichever of its fields sets it", async () => {
+    const { webhooks, caller, subscribe } = await setup();
+    const fieldsOf = async (promise: Promise<unknown>) =>
+      (await refusal(promise)).extra.faults?.map(({ field }) => field);
+    const bearer = { authentication: { type: "bearer" as const, token: "t" } };
+    expect(await fieldsOf(subscribe({ url, headers: { "X-A": "1", "x-a": "2" } }))).toEqual(["headers.x-a"]);
+    expect(await fieldsOf(subscribe({ url, ...bearer, headers: { authorization: "x" } }))).toEqual([
+      "headers.authorization",
+    ]);
+    const named = { authentication: { type: "header" as const, name: "X-Key", value: "k" } };
+    expect(await fieldsOf(subscribe({ url, ...named, headers: { "x-key": "x" } }))).toEqual([
+      "headers.x-key",
+    ]);
+
+    const { id } = await subscribe({ url, headers: { Authorization: "Own scheme" } });
+    expect(await fieldsOf(webhooks.update(caller, id, bearer))).toEqual(["headers.Authorization"]);
+    await webhooks.update(caller, id, { ...bearer, headers: null });
+    const again = { headers: { Authorization: "Own scheme" } };
+    expect(await fieldsOf(webhooks.update(caller, id, again))).toEqual(["headers.Authorization"]);
+    expect((await webhooks.update(caller, id, { ...again, authentication: null })).header_names).toEqual([
+      "Authorization",
+    ]);
+  });
+
   test("is changed field by field; null clears what is optional", async () => {
     const { webhooks, caller, subscribe } = await setup();
     const { id, secret } = await subscribe({
