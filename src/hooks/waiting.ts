@@ -9,16 +9,16 @@ const PREFERENCE = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?=$|[,;])/i;
 
 /**
  * How long a sender wants to wait for the result, in seconds: `?wait=`, else `Prefer: wait=`; 0 without
- * either, at most a minute. Throws `invalid_input` on a `wait` that is no whole number.
+ * either. Throws `invalid_input` on a `wait` that is no whole number up to 60; a preference of more is one of 60.
  */
 export function waitOf(url: string, headers: Headers): number {
   if (url.includes("wait=")) {
     const [given, ...more] = new URLSearchParams(queryOf(url)).getAll("wait");
     if (given !== undefined) {
-      if (more.length > 0 || !/^\d{1,9}$/.test(given)) {
+      if (more.length > 0 || !/^\d{1,9}$/.test(given) || Number(given) > LONGEST_WAIT_SECONDS) {
         throw invalidField("wait", `whole seconds, at most ${LONGEST_WAIT_SECONDS}`, "another form");
       }
-      return Math.min(Number(given), LONGEST_WAIT_SECONDS);
+      return Number(given);
     }
   }
   const preferred = headers.get("prefer");
