@@ -72,10 +72,14 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
   });
 
   return {
-    /** Throws as for any caller without a token; a target's own sender passes. */
+    /**
+     * Asked where the gate refuses a body: throws as for any caller without a token. A target's own sender
+     * passes, and has used up one of its starts.
+     */
     async recognise(type: TargetType, id: string, request: Request): Promise<void> {
       const find: FindTarget<HookTarget> = type === "agents" ? agents : workflows;
       await admission.target(type, id, request, find);
+      admission.count(id);
     },
 
     /** Queues a turn of the agent; `execution_id` is the turn's id. Throws as interface section 7 has it. */

@@ -114,13 +114,13 @@ export function createTriggerCalls(deps: {
     called: Called,
     request: TriggerRequest,
   ): Promise<StartAnswer> {
+    admission.count(trigger.id);
     checkActive(trigger);
     if (trigger.method !== null && trigger.method !== called.method) {
       throw new AppError("method_not_allowed", `This trigger takes ${trigger.method}.`, {
         headers: { allow: trigger.method },
       });
     }
-    admission.count(trigger.id);
     const query = queryOf(url);
     checkEncoded("query", query);
     const raw = `${called.method} ${query}\n${called.raw}`;
@@ -159,7 +159,15 @@ export function createTriggerCalls(deps: {
     async recognise(path: string, request: Request, called: Called, refusal: AppError): Promise<void> {
       if (called.method === "OPTIONS") return;
       const { trigger, seen } = await known(path, request, called, refusal);
-      records.rejected(trigger, { request_id: called.request_id, request: seen, error: refusal });
+      const rejected = (error: AppError) =>
+        records.rejected(trigger, { request_id: called.request_id, request: seen, error });
+      try {
+        admission.count(trigger.id);
+      } catch (error) {
+        if (error instanceof AppError) rejected(error);
+        throw error;
+      }
+      rejected(refusal);
     },
 
     /** Tells the agent once more, by the trigger's present templates. Answers the new event. */

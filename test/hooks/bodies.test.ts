@@ -239,4 +239,13 @@ describe("a limit of starts a minute", () => {
     await clock.advance(60_000);
     expect((await start(workflow.url)).status).toBe(202);
   });
+
+  test("counts what is refused for its body too", async () => {
+    const { aWorkflow, anAgent, send } = live({ quota: 2 });
+    for (const { url } of [await aWorkflow(ORDER), await anAgent()]) {
+      const statuses = [];
+      for (const body of ["{", "{}", "{"]) statuses.push((await send("POST", url, { body })).status);
+      expect(statuses).toEqual([400, 400, 429]);
+    }
+  });
 });

@@ -446,4 +446,23 @@ describe("a limit of calls a minute", () => {
     await clock.advance(60_000);
     expect((await one.fire(known)).status).toBe(202);
   });
+
+  test("counts what is refused for its body, its method or for a pause too, and has it on record", async () => {
+    const { aTrigger } = world({ quota: 2 });
+    const broken = await aTrigger();
+    const posted = await aTrigger({ config: { method: "POST" } });
+    const paused = await aTrigger({ more: { is_active: false } });
+    const tries = {
+      400: () => broken.fire({ body: "{" }),
+      405: () => posted.fire(TEXT, "PUT"),
+      409: () => paused.fire(TEXT),
+    };
+    for (const [status, fire] of Object.entries(tries)) {
+      const statuses = [];
+      for (let n = 0; n < 3; n++) statuses.push((await fire()).status);
+      expect(statuses).toEqual([Number(status), Number(status), 429]);
+    }
+    await settled();
+    expect((await broken.events()).map(({ response }) => response.status)).toEqual([429, 400, 400]);
+  });
 });
