@@ -125,7 +125,12 @@ export function createApp(config: Config, options: AppOptions = {}): App {
         if (recovered.recovered + recovered.dead + interrupted > 0) {
           log.info("took up what was under way at the last stop", { ...recovered, interrupted });
         }
-        stops.push(listenForKnocks(knockPath(config.data), services.runner.lookAround));
+        const { runner, turns } = services;
+        const heard = () => {
+          runner.lookAround();
+          turns.haltOrphans().catch((error) => log.error("looking for orphans failed", { error }));
+        };
+        stops.push(listenForKnocks(knockPath(config.data), heard));
         serve(services);
       } catch (error) {
         await listening.stop(true);

@@ -1,6 +1,6 @@
 import { createAsk } from "./agents/ask.ts";
 import { createAttachments } from "./agents/attachments.ts";
-import { completeIdle } from "./agents/chores.ts";
+import { completeIdle, haltOrphans } from "./agents/chores.ts";
 import { createConversations } from "./agents/conversations.ts";
 import { tellingEnds } from "./agents/ended.ts";
 import { createAgents } from "./agents/service.ts";
@@ -172,7 +172,10 @@ export async function createServices({ config, storage, clock, log, runsJobs, ha
     workflows,
     connections,
     clock,
-    halt: (id) => turns.haltAgent(id),
+    async halt(id) {
+      await turns.haltAgent(id);
+      handedOver?.();
+    },
   });
   const conversationStore = sqliteConversations(storage);
   const conversationRecords = sqliteConversationRecords(storage);
@@ -208,6 +211,7 @@ export async function createServices({ config, storage, clock, log, runsJobs, ha
     events,
     runner,
     clock,
+    removed: handedOver,
   });
 
   const responseStore = sqliteResponses(storage);
@@ -275,6 +279,7 @@ export async function createServices({ config, storage, clock, log, runsJobs, ha
     forgetAlerts({ store: alertStore, clock }),
     forgetResponses({ store: responseStore, clock }),
     completeIdle({ conversations }),
+    haltOrphans({ turns }),
   ];
   return {
     config,

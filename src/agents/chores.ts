@@ -1,7 +1,15 @@
 import type { Chore } from "../jobs/maintenance.ts";
 import type { Conversations } from "./conversations.ts";
+import type { Turns } from "./turns.ts";
 
 const SLICE = 100;
+
+/** What another process deleted, and whose knock was not heard. */
+export const haltOrphans = ({ turns }: { turns: Pick<Turns, "haltOrphans"> }): Chore => ({
+  name: "answers without agent or conversation",
+  pattern: "* * * * *",
+  run: () => turns.haltOrphans(),
+});
 
 /** Completes conversations in which nobody says anything more, in slices; one that cannot be waits for the next round. */
 export const completeIdle = ({

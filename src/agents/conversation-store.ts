@@ -161,4 +161,6 @@ export type ConversationStore = {
   unfinishedStreams(): Promise<TurnRow[]>;
   /** Turns of an agent that stream right now, or wait for approval. */
   underway(agent_id: string): Promise<Pick<TurnRow, "id" | "conversation_id">[]>;
+  /** Those of the turns that are gone with their conversation, or stream for an agent that is gone. */
+  orphans(turn_ids: string[]): Promise<string[]>;
 };

@@ -34,6 +34,8 @@ type Deps = {
   events: Events;
   runner: Runner;
   clock: Clock;
+  /** Told of a conversation that is gone: another process may be answering in it. */
+  removed?: (() => void) | undefined;
 };
 
 /** What was said, what is being said, and what becomes of it. */
@@ -89,6 +91,7 @@ export function createConversations(deps: Deps) {
   async function remove({ id }: ConversationRow): Promise<void> {
     await turns.halt(id);
     await records.remove(id);
+    deps.removed?.();
   }
 
   return {

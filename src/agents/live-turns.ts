@@ -87,6 +87,11 @@ export class LiveTurns {
     return this.#lines.get(conversation_id)?.at(-1)?.turn;
   }
 
+  /** All that run or wait. */
+  all(): LiveTurn[] {
+    return [...this.#running.values()].map(({ turn }) => turn);
+  }
+
   /** A turn that runs or waits. */
   turn(id: string): LiveTurn | undefined {
     return this.#running.get(id)?.turn;

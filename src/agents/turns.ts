@@ -323,6 +323,15 @@ export function createTurns(deps: Deps) {
       for (const { id, conversation_id } of await store.underway(agent_id)) await halt(conversation_id, id);
     },
 
+    /** Another process deleted agents or conversations: ends what is being answered for them. */
+    async haltOrphans(): Promise<void> {
+      const running = live.all();
+      if (running.length === 0) return;
+      const orphans = new Set(await store.orphans(running.map(({ turn_id }) => turn_id)));
+      for (const { turn_id, conversation_id } of running)
+        if (orphans.has(turn_id)) await halt(conversation_id, turn_id);
+    },
+
     /** How a turn stands, with its reply once there is one. */
     async status(id: string) {
       const turn = isUuid(id) ? await store.turn(id) : undefined;

@@ -1,7 +1,8 @@
 import { closeSync, openSync, utimesSync, watch } from "node:fs";
 
-// How the command line tells a server that it put a job down: it touches a file that the server watches. A knock
-// that nobody hears (a network disk, say) costs the wait for the next sweep and nothing else.
+// How the command line tells a server that it put a job down, or deleted what the server may be answering in: it
+// touches a file that the server watches. A knock that nobody hears (a network disk, say) costs the wait for the
+// next sweep, or the next minute, and nothing else.
 
 /** Knocks, if anybody ever listened here. */
 export function knock(file: string, now: number): void {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { settled } from "../helpers/clock.ts";
 import { readDataStream } from "../http/read-data-stream.ts";
 import { readUiMessageStream } from "../http/read-ui-message-stream.ts";
-import { chat, NOWHERE, OTHER, world } from "./world.ts";
+import { CALLER, chat, NOWHERE, OTHER, world } from "./world.ts";
 
 const LONG = "chat-4f1d0c7e9b2a4d55";
 
@@ -183,6 +183,34 @@ describe("an agent that is deleted", () => {
     expect(readDataStream(await elsewhere.text()).at(-1)).toMatchObject({ reason: "stop" });
     const states = w.rows("turns").map((turn) => (turn as { state: string }).state);
     expect(states.toSorted()).toEqual(["cancelled", "cancelled", "success"]);
+  });
+});
+
+describe("what another process deletes beside the program that answers", () => {
+  test.each(["agent", "conversation"])("ends at the next look around: an %s", async (what) => {
+    const { w, id, first, conversation_id } = await underway();
+    const other = await w.anAgent();
+    const elsewhere = await w.ask("POST", `/agents/${other}/stream`, chat("a", LONG));
+    const call = await w.server.next();
+    const beside = world({ storage: w.storage });
+    if (what === "agent") await beside.agents.remove(CALLER, id);
+    else await beside.conversations.admin.remove(conversation_id);
+    await w.turns.haltOrphans();
+    expect(readDataStream(await first.text()).at(-1)).toMatchObject({ reason: "other" });
+    call.say("Hello").finish();
+    expect(readDataStream(await elsewhere.text()).at(-1)).toMatchObject({ reason: "stop" });
+    expect(w.rows("messages")).toHaveLength(what === "agent" ? 4 : 2);
+  });
+
+  test("leaves a webhook's message of a deleted agent to its job", async () => {
+    const w = world({ model: "server" });
+    const agent = await w.anAgent();
+    const { id } = await w.enqueue(agent, "a");
+    const call = await w.server.next();
+    await world({ storage: w.storage }).agents.remove(CALLER, agent);
+    await w.turns.haltOrphans();
+    call.say("Done").finish();
+    expect(await w.until(id, "success")).toMatchObject({ reply: "Done" });
   });
 });
 

@@ -74,6 +74,23 @@ describe("a conversation", () => {
     expect(Buffer.from(await picture.arrayBuffer()).equals(png)).toBe(true);
   });
 
+  test.each(["conversation", "agent"])("ends when the command line deletes its %s", async (what) => {
+    const { body: own } = await errand.api<{ id: string }>("POST", `/api/agents?${workspace}`, {
+      name: "Short-lived",
+      auto_generate_title: false,
+    });
+    const asked = await fetch(`${errand.url}/api/agents/${own.id}/stream`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ id: "doomed", messages: [{ role: "user", content: "Hi" }] }),
+    });
+    (await model.next()).say("Hel");
+    const id = asked.headers.get("x-conversation-id")!;
+    const deleted = await errand.command(`${what}s`, "delete", what === "agent" ? own.id : id);
+    expect(deleted.code).toBe(0);
+    expect(await asked.text()).toContain('d:{"finishReason":"other"');
+  });
+
   test("is listed, shown, closed and deleted by the command line beside the server", async () => {
     const asked = fetch(api, {
       method: "POST",

@@ -330,4 +330,13 @@ export const sqliteConversations = ({ reader, writer }: Storage): ConversationSt
        WHERE ended_at IS NULL AND agent_id = ? AND (state = 'waiting' OR state = 'running' AND source = 'stream')`,
       agent_id,
     ),
+  orphans: async (turn_ids) =>
+    reader
+      .all<{ id: string }>(
+        `SELECT asked.value AS id FROM json_each(?) AS asked LEFT JOIN turns ON turns.id = asked.value
+         WHERE turns.id IS NULL
+           OR turns.source = 'stream' AND NOT EXISTS (SELECT 1 FROM agents WHERE agents.id = turns.agent_id)`,
+        JSON.stringify(turn_ids),
+      )
+      .map(({ id }) => id),
 });
