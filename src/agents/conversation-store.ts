@@ -94,6 +94,8 @@ export type TurnRow = {
   asked_by: string | null;
   /** The id that its answer is told under from the first line; on record as a message once there is one. */
   answer_id: string | null;
+  /** What the agent is for this turn alone, as JSON: kept while it waits for an approval. */
+  settings: string | null;
 };
 
 /**

@@ -7,6 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { AnswerEnd } from "./answer.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { messageEvent } from "./events.ts";
+import type { AgentSettings } from "./schema.ts";
 import type { ApprovalRow, StepStore } from "./step-store.ts";
 import { answerMessage } from "./turn-rows.ts";
 
@@ -18,6 +19,8 @@ type Answered = {
   message_id: string;
   end: AnswerEnd;
   isAborted(): boolean;
+  /** What the agent is for this turn alone, where that is not on record yet. */
+  settings?: Partial<AgentSettings> | undefined;
   /** Of the job that runs the turn, where one does. */
   lease?: Lease;
 };
@@ -35,7 +38,8 @@ export async function recordAnswer(deps: Deps, answered: Answered): Promise<bool
   const message = answerMessage(turn, message_id, end, now);
   if (state === "waiting") {
     const approvals = end.asked.map((one) => approvalRow(turn, one, now));
-    return persist(clock, isAborted, () => steps.suspend({ message: message!, approvals, lease }));
+    const settings = answered.settings && JSON.stringify(answered.settings);
+    return persist(clock, isAborted, () => steps.suspend({ message: message!, approvals, settings, lease }));
   }
   const sent = message && state === "success" ? [messageEvent(conversation, message)] : [];
   return persist(clock, isAborted, () =>

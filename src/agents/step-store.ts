@@ -31,7 +31,13 @@ export type StepStore = {
   /** Puts a step on record, again with each result. False: the turn has ended or its job is held by someone else. */
   save(step: StepRow, lease?: Lease): Promise<boolean>;
   /** The turn waits for approvals, its answer so far and the end of its job in one. False as above. */
-  suspend(waiting: { message: MessageRow; approvals: ApprovalRow[]; lease?: Lease }): Promise<boolean>;
+  suspend(waiting: {
+    message: MessageRow;
+    approvals: ApprovalRow[];
+    /** To be the turn's; those that it has stay where none are given. */
+    settings?: string;
+    lease?: Lease;
+  }): Promise<boolean>;
   approval(id: string): Promise<ApprovalRow | undefined>;
   approvals(turn_id: string): Promise<ApprovalRow[]>;
   /** Those of a conversation that nobody has answered, oldest first. */

@@ -12,6 +12,7 @@ import { Journal } from "./journal.ts";
 import type { LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
 import { resolveIfSaid } from "./resolve.ts";
+import type { AgentSettings } from "./schema.ts";
 import type { AgentTarget } from "./service.ts";
 import type { StepStore } from "./step-store.ts";
 import { tellEnd } from "./tell-end.ts";
@@ -46,7 +47,7 @@ export function turnJob(deps: Deps): JobKind {
     const turn = await store.turn(ref);
     if (!turn || (turn.state !== "queued" && turn.state !== "running")) return done;
     const conversation = await store.get(turn.conversation_id);
-    const agent = await agents.target(turn.agent_id);
+    const agent = forTurn(await agents.target(turn.agent_id), turn);
     const log = (job.payload as TurnPayload | undefined)?.log ?? new LivePartLog(clock);
     if (!conversation || !agent) {
       const words = { code: "GONE", message: "The agent or the conversation was deleted." };
@@ -119,6 +120,12 @@ export function turnJob(deps: Deps): JobKind {
     },
   });
 }
+
+/** What the agent was for this turn when it began is what it is where the turn goes on. */
+const forTurn = (agent: AgentTarget | undefined, { settings }: TurnRow): AgentTarget | undefined =>
+  agent && settings
+    ? { ...agent, settings: { ...agent.settings, ...(JSON.parse(settings) as Partial<AgentSettings>) } }
+    : agent;
 
 const AGAIN = { code: "INTERRUPTED", message: "The answer broke off here; it is begun again." };
 

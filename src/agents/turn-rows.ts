@@ -80,6 +80,7 @@ export function newTurn(
     answers: null,
     asked_by: asked_by ?? null,
     answer_id: null, // given with the message, whose own id comes first
+    settings: null,
   };
 }
 

@@ -174,7 +174,7 @@ export function createTurns(deps: Deps) {
       log.append({ type: "data", data: [{ conversation_id, message_id, ...context }] });
     }
     const running = { turn_id: turn.id, conversation_id, message_id, log };
-    void stream(agent, begun, running);
+    void stream(agent, begun, running, settings);
     return running;
   }
 
@@ -214,6 +214,7 @@ export function createTurns(deps: Deps) {
     agent: AgentTarget,
     { conversation, turn }: Begun,
     running: LiveTurn & { log: LivePartLog },
+    settings: Partial<AgentSettings> | undefined,
   ) {
     const { message_id, log } = running;
     const { signal, first } = live.open(running);
@@ -225,7 +226,7 @@ export function createTurns(deps: Deps) {
       if (end.cause !== undefined)
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;
-      await recordAnswer(deps, { conversation, turn, message_id, end, isAborted });
+      await recordAnswer(deps, { conversation, turn, message_id, end, isAborted, settings });
       await resolveIfSaid(deps, { turn, end });
       await tidyUp(deps, { agent, conversation, turn, end, signal }, log);
       tellEnd(log, end);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chat, NOWHERE, world } from "../agents/world.ts";
+import { CALLER, chat, NOWHERE, world } from "../agents/world.ts";
 import { settled } from "../helpers/clock.ts";
 
 const COMPLETIONS = "/chat/completions";
@@ -350,6 +350,47 @@ describe("a chat completion in a conversation that the client names", () => {
     expect((await w.call("GET", `/agents/${model}/conversations/c1`)).body.message_count).toBe(2);
     const other = await post({ ...body, messages: [user("Ho")] }, { "idempotency-key": "k1" });
     expect(other.status).toBe(409);
+  });
+
+  test("goes on after an approval as the client asked for it, and keeps none of that afterwards", async () => {
+    const { w, model, post } = await setup();
+    const workflow = await w.workflows.create(CALLER, { workspace_id: "w" }, {
+      name: "Pay",
+      nodes: [{ name: "n", node_type_name: "set_variables", input_config: { variables: { paid: true } } }],
+    } as never);
+    const tools = [{ workflow_id: workflow.id, run_behavior: "request_confirmation" as const }];
+    await w.agents.update(CALLER, model, { tools });
+    const messages = [{ role: "system", content: "Rhyme." }, user("Pay")];
+    const asked = post({ messages, temperature: 0.5, metadata: { conversation_id: "c1" } });
+    const pay = (id: string) => ({
+      tool_calls: [{ index: 0, id, function: { name: "pay", arguments: "{}" } }],
+    });
+    (await w.server.next()).delta(pay("a")).finish("tool_calls");
+    await asked;
+    const at = `/agents/${model}/conversations/c1`;
+    const approve = async () => {
+      const [{ approval_id }] = (await w.call("GET", at)).body.pending_approvals;
+      await w.call("POST", `${at}/approvals/${approval_id}`, { approved: true });
+      return w.server.next();
+    };
+    for (const id of ["b", ""]) {
+      const call = await approve();
+      const system = { role: "system", content: "Be brief.\n\nRhyme." };
+      expect(call.body).toMatchObject({
+        temperature: 0.5,
+        messages: [system, user("Pay"), {}, {}, ...(id ? [] : [{}, {}])],
+      });
+      if (id) {
+        call.delta(pay(id)).finish("tool_calls");
+        await settled(40);
+      } else call.say("Done").finish();
+    }
+    await settled(40);
+    expect((await w.call("GET", at)).body.messages.at(-1)).toMatchObject({
+      content: "Done",
+      status: "complete",
+    });
+    expect(w.rows("turns")).toMatchObject([{ settings: null }]);
   });
 
   test("is stopped by who goes away; what came is kept", async () => {

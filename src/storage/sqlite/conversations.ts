@@ -160,7 +160,8 @@ function finish(
 ): boolean {
   if (lease && !finishJob(db, lease)) return false;
   const ended = db.run(
-    "UPDATE turns SET state = ?, error = ?, message_id = coalesce(?, message_id), ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
+    `UPDATE turns SET state = ?, error = ?, message_id = coalesce(?, message_id), ended_at = ?, settings = NULL
+     WHERE id = ? AND state IN ('queued', 'running')`,
     state,
     error,
     message?.id ?? null,
@@ -187,7 +188,7 @@ function cancelQueued(
   { conversation_id, turn_id, but, ended_at }: Parameters<ConversationStore["cancelQueued"]>[0],
 ): string[] {
   const ended = db.all<{ id: string }>(
-    `UPDATE turns SET state = 'cancelled', ended_at = ?
+    `UPDATE turns SET state = 'cancelled', ended_at = ?, settings = NULL
      WHERE conversation_id = ? AND (source <> 'stream' OR has_job = 1 OR state = 'waiting')
        AND ended_at IS NULL AND id = coalesce(?, id)
        AND id NOT IN (SELECT value FROM json_each(?)) RETURNING id`,

@@ -24,11 +24,13 @@ function save(db: Connection, { step, lease }: { step: StepRow; lease?: Lease })
   return saved === 1;
 }
 
-function suspend(db: Connection, { message, approvals, lease }: Suspending): boolean {
+function suspend(db: Connection, { message, approvals, settings, lease }: Suspending): boolean {
   if (lease && !finishJob(db, lease)) return false;
   const waits = db.run(
-    "UPDATE turns SET state = 'waiting', message_id = ?, has_job = 0 WHERE id = ? AND state = 'running'",
+    `UPDATE turns SET state = 'waiting', message_id = ?, settings = coalesce(?, settings), has_job = 0
+     WHERE id = ? AND state = 'running'`,
     message.id,
+    settings ?? null,
     message.turn_id,
   );
   if (waits === 0) return false;
