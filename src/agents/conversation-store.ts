@@ -41,7 +41,7 @@ export type ConversationRow = {
 export type AnswerPart =
   | { type: "text"; text: string }
   | { type: "reasoning"; text: string }
-  | { type: "tool_call"; id: string; name: string; args: Json; provider_data?: Json }
+  | { type: "tool_call"; id: string; name: string; args: Json; provider_data?: JsonObject }
   | { type: "tool_result"; id: string; name: string; result: Json; is_error?: true };
 
 /** A picture of a message; its bytes are kept apart. `name`: as its sender called it. */

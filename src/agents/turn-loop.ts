@@ -186,7 +186,9 @@ async function ask(deps: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
         if (format && !loop.parts.slice(from).some(({ type }) => type === "tool_call"))
           tellText(loop, loop.parts.slice(from));
         loop.parts.push(provider_data === undefined ? call : { ...call, provider_data });
-        append(theirs.some(({ name }) => name === call.name) ? { ...call, is_readers: true } : call);
+        append(
+          theirs.some(({ name }) => name === call.name) ? { ...call, is_readers: true, provider_data } : call,
+        );
         break;
       }
       case "finish":

@@ -15,10 +15,12 @@ export const usageOf = ({ prompt_tokens, completion_tokens }: StreamUsage) => ({
   total_tokens: prompt_tokens + completion_tokens,
 });
 
-const wireCall = ({ id, name, args }: Call) => ({
+const wireCall = ({ id, name, args, provider_data }: Call) => ({
   id,
   type: "function",
   function: { name, arguments: JSON.stringify(args) },
+  // The client gives the call back as it got it.
+  extra_content: provider_data,
 });
 
 /** An answer as a chat completion. */

@@ -1,5 +1,5 @@
 import { describe, invalidField } from "../lib/errors.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { type Asked, type Said, wordsIn } from "./asked.ts";
 import {
   readCall,
@@ -88,7 +88,11 @@ function callsOf({ tool_calls: calls }: Body, at: string): Pick<Said, "tool_call
     tool_calls: calls.map((call, index) => {
       const field = `${at}.${index}`;
       if (!isObject(call)) throw invalidField(field, "a call", describe(call));
-      return readCall(call["id"], call["function"], field);
+      const { id, function: given, extra_content: extra } = call;
+      return {
+        ...readCall(id, given, field),
+        ...(isObject(extra) ? { provider_data: extra as JsonObject } : {}),
+      };
     }),
   };
 }

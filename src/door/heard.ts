@@ -1,8 +1,8 @@
 import type { PartLog, StreamPart, StreamUsage } from "../http/part-log.ts";
 import { AppError } from "../lib/errors.ts";
-import type { Json } from "../lib/json.ts";
+import type { ToolCall } from "../models/model.ts";
 
-export type Call = { id: string; name: string; args: Json };
+export type Call = Pick<ToolCall, "id" | "name" | "args" | "provider_data">;
 
 /** An answer's end, in the words of a chat completion. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
@@ -29,7 +29,10 @@ export class Heard {
         this.reasoning += part.text;
         return "";
       case "tool_call":
-        if (part.is_readers) this.calls.push({ id: part.id, name: part.name, args: part.args });
+        if (part.is_readers) {
+          const { id, name, args, provider_data } = part;
+          this.calls.push({ id, name, args, provider_data });
+        }
         return "";
       case "approval_request":
         this.#isNewStep = true;

@@ -1,5 +1,5 @@
 import { type Clock, realTime } from "../lib/clock.ts";
-import type { Json } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 
 /**
  * What a message stream is made of (interface 4.2), as its producer says it. `retold`: from an earlier stream of
@@ -11,7 +11,15 @@ export type StreamPart =
   | { type: "reasoning"; text: string }
   | { type: "data"; data: Json[] }
   /** `is_readers`: whoever reads is to run it. */
-  | { type: "tool_call"; id: string; name: string; args: Json; retold?: true; is_readers?: true }
+  | {
+      type: "tool_call";
+      id: string;
+      name: string;
+      args: Json;
+      retold?: true;
+      is_readers?: true;
+      provider_data?: JsonObject;
+    }
   | { type: "tool_result"; id: string; result: Json; is_error?: true }
   | { type: "approval_request"; approval_id: string; tool_call_id: string; tool_name: string; args: Json }
   | { type: "finish_step"; reason: string; usage: StreamUsage }

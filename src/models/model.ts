@@ -5,8 +5,8 @@ export type ContentPart =
   | { type: "text"; text: string }
   | { type: "image"; media_type: string; data: string };
 
-/** `provider_data`: what the provider wants to see again with the call, as it sent it. */
-export type ToolCall = { id: string; name: string; args: Json; provider_data?: Json };
+/** `provider_data`: what a provider wants to see again with the call, under its name: others refuse it. */
+export type ToolCall = { id: string; name: string; args: Json; provider_data?: JsonObject };
 
 export type ModelMessage = {
   role: "system" | "user" | "assistant" | "tool";

@@ -34,6 +34,8 @@ export type OpenAiQuirks = {
   json?: "object";
   /** Takes ids of calls of nine letters and digits alone. */
   shortCallIds?: true;
+  /** Refuses calls without the signature that it gave them, save by models of these names. */
+  unsigned?: RegExp;
 };
 
 /**
@@ -63,23 +65,29 @@ export function openai(options: {
       const asking = {
         url: `${addressFor(options, request)}/chat/completions`,
         headers: (api_key ? { authorization: `Bearer ${api_key}` } : {}) as Record<string, string>,
-        body: wireRequest(request, model, quirks),
+        body: wireRequest(request, model, { name, quirks }),
         limits,
         trusted: access === undefined,
         signal,
       };
-      return partsOf(serverEvents(options, asking));
+      return partsOf(serverEvents(options, asking), name);
     },
   };
 }
 
-function wireRequest(request: ModelRequest, model: string, quirks: OpenAiQuirks) {
+type Vendor = { name: string; quirks: OpenAiQuirks };
+
+function wireRequest(request: ModelRequest, model: string, vendor: Vendor) {
+  const { quirks } = vendor;
   const { messages, tools, tool_choice, temperature, max_tokens, reasoning_effort, response_format } =
     request;
   const idOf = quirks.shortCallIds ? shortId : (id: string) => id;
+  const isSigned = quirks.unsigned !== undefined && !quirks.unsigned.test(model);
+  const extraOf = ({ provider_data }: ToolCall, index: number): Json | undefined =>
+    provider_data?.[vendor.name] ?? (isSigned && index === 0 ? UNSIGNED : undefined);
   return {
     model,
-    messages: messages.map((message) => wireMessage(message, idOf)),
+    messages: messages.map((message) => wireMessage(message, idOf, extraOf)),
     ...(tools && tools.length > 0
       ? {
           tools: tools.map((tool) => ({ type: "function", function: tool })),
@@ -97,6 +105,10 @@ function wireRequest(request: ModelRequest, model: string, quirks: OpenAiQuirks)
   };
 }
 
+// By Google's word for calls that another model made, or a client gives back without what came with them. Of calls
+// that were made at once only the first is signed.
+const UNSIGNED: Json = { google: { thought_signature: "skip_thought_signature_validator" } };
+
 const wireChoice = (choice: ToolChoice) =>
   typeof choice === "string" ? choice : { type: "function", function: choice };
 
@@ -109,6 +121,7 @@ function wireFormat(format: NonNullable<ModelRequest["response_format"]>, { json
 function wireMessage(
   { role, content, tool_calls, tool_call_id }: ModelMessage,
   idOf: (id: string) => string,
+  extraOf: (call: ToolCall, index: number) => Json | undefined,
 ) {
   return {
     role,
@@ -116,11 +129,11 @@ function wireMessage(
     ...(tool_call_id ? { tool_call_id: idOf(tool_call_id) } : {}),
     ...(tool_calls && tool_calls.length > 0
       ? {
-          tool_calls: tool_calls.map(({ id, name, args, provider_data }) => ({
-            id: idOf(id),
+          tool_calls: tool_calls.map((call, index) => ({
+            id: idOf(call.id),
             type: "function",
-            function: { name, arguments: JSON.stringify(args) },
-            ...(provider_data === undefined ? {} : { extra_content: provider_data }),
+            function: { name: call.name, arguments: JSON.stringify(call.args) },
+            extra_content: extraOf(call, index),
           })),
         }
       : {}),
@@ -154,8 +167,8 @@ type Chunk = {
 };
 
 /** Reads the server's events; tool calls are put together and given out whole, before `finish`. */
-async function* partsOf(events: AsyncIterable<string[]>): AsyncIterable<ModelPart> {
-  const calls = new ToolCalls();
+async function* partsOf(events: AsyncIterable<string[]>, vendor: string): AsyncIterable<ModelPart> {
+  const calls = new ToolCalls(vendor);
   const usage = { prompt_tokens: 0, completion_tokens: 0 };
   let reason: string | undefined;
   reading: for await (const several of events) {
@@ -211,11 +224,13 @@ const thoughtsOf = (content: unknown): string =>
     .map((part) => textOf(part["thinking"]) || saidOf(part["thinking"]))
     .join("");
 
-type Building = { id: string; name: string; args: string; index?: number; provider_data?: Json };
+type Building = { id: string; name: string; args: string; index?: number; extra?: Json };
 
 /** Deltas of calls may come without an index or an id, and whole calls under one and the same index. */
 class ToolCalls {
   readonly #calls: Building[] = [];
+
+  constructor(readonly vendor: string) {}
 
   add({ index, id, function: given, extra_content }: CallDelta): void {
     let call = this.#find(index, id, given?.name);
@@ -227,7 +242,7 @@ class ToolCalls {
     if (given?.name && call.name !== given.name) call.name += given.name;
     if (given?.arguments !== undefined && given.arguments !== null)
       call.args += argumentText(given.arguments);
-    if (extra_content !== undefined) call.provider_data = extra_content;
+    if (extra_content !== undefined) call.extra = extra_content;
   }
 
   #find(index: number | undefined, id: string | undefined, name: string | undefined): Building | undefined {
@@ -241,11 +256,11 @@ class ToolCalls {
   }
 
   whole(): ToolCall[] {
-    return this.#calls.map(({ id, name, args, provider_data }) => ({
+    return this.#calls.map(({ id, name, args, extra }) => ({
       id,
       name,
       args: argumentsOf(args),
-      ...(provider_data === undefined ? {} : { provider_data }),
+      ...(extra === undefined ? {} : { provider_data: { [this.vendor]: extra } }),
     }));
   }
 }

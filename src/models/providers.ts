@@ -38,6 +38,7 @@ export const PROVIDERS: ProviderLine[] = [
     key: "gemini_api_key",
     base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
     usual_model: "gemini-2.5-flash",
+    quirks: { unsigned: /gemini-[12]/ },
   },
   {
     name: "groq",

@@ -190,17 +190,16 @@ describe("a chat completion", () => {
     const asked = open({ messages: [user("Rain?")], tools, tool_choice: "required", stream: true });
     const first = await w.server.next();
     expect(first.body).toMatchObject({ tool_choice: "required", tools: [{ function: { name: "weather" } }] });
-    const args = '{"city":"Bonn"}';
-    first
-      .delta({ tool_calls: [{ index: 0, id: "c1", function: { name: "weather", arguments: args } }] })
-      .finish("tool_calls");
+    const call = { id: "c1", type: "function", function: { name: "weather", arguments: '{"city":"Bonn"}' } };
+    const extra_content = { google: { thought_signature: "s" } };
+    first.delta({ tool_calls: [{ index: 0, ...call, extra_content }] }).finish("tool_calls");
     const chunks = await chunksOf(await asked);
-    const call = { id: "c1", type: "function", function: { name: "weather", arguments: args } };
-    expect(chunks[1].choices[0].delta).toEqual({ tool_calls: [{ index: 0, ...call }] });
+    const told = { ...call, extra_content: { openai: extra_content } };
+    expect(chunks[1].choices[0].delta).toEqual({ tool_calls: [{ index: 0, ...told }] });
     expect(chunks.at(-1).choices[0].finish_reason).toBe("tool_calls");
     const messages = [
       user("Rain?"),
-      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "assistant", content: null, tool_calls: [told] },
       { role: "tool", tool_call_id: "c1", content: "yes" },
     ];
     const next = post({ messages, tools });
@@ -208,7 +207,7 @@ describe("a chat completion", () => {
     expect(second.body.tool_choice).toBeUndefined();
     expect(second.body.messages.slice(1)).toEqual([
       user("Rain?"),
-      { role: "assistant", content: "", tool_calls: [call] },
+      { role: "assistant", content: "", tool_calls: [{ ...call, extra_content }] },
       { role: "tool", tool_call_id: "c1", content: "yes" },
     ]);
     second.say("It rains").finish();

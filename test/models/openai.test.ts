@@ -250,9 +250,10 @@ describe("calls of tools", () => {
       function: { name: "one", arguments: "{}" },
       extra_content,
     });
-    expect(parts[0]).toMatchObject({ provider_data: extra_content });
+    const provider_data = { openai: extra_content };
+    expect(parts[0]).toMatchObject({ provider_data });
     const { server, models } = setup();
-    const tool_calls = [{ id: "a", name: "one", args: {}, provider_data: extra_content }];
+    const tool_calls = [{ id: "a", name: "one", args: {}, provider_data }];
     const collected = collect(models, asked({ messages: [{ role: "assistant", content: "", tool_calls }] }));
     const call = await server.next();
     call.finish();
@@ -265,7 +266,7 @@ describe("what vendors differ in", () => {
   const sent = async (model: string, more: Parameters<typeof asked>[0] = {}) => {
     const { egress, clock, server } = setup();
     const bodies: Record<string, unknown>[] = [];
-    const config = { mistral_api_key: "k", deepseek_api_key: "k", openai_api_key: "k" };
+    const config = { mistral_api_key: "k", deepseek_api_key: "k", openai_api_key: "k", gemini_api_key: "k" };
     // Their own addresses stay: what is sent is looked at on the way out.
     const models = createModels({
       config,
@@ -304,6 +305,41 @@ describe("what vendors differ in", () => {
     expect(call.tool_calls[0].id).toMatch(/^[a-zA-Z0-9]{9}$/);
     expect(result.tool_call_id).toBe(call.tool_calls[0].id);
   });
+
+  test.each([
+    ["gemini/gemini-3-pro", ["s", undefined, "skip_thought_signature_validator", undefined]],
+    ["gemini/gemini-2.5-flash", ["s", undefined, undefined, undefined]],
+    ["mistral/m", [undefined, undefined, undefined, undefined]],
+  ])(
+    "Gemini gets its signatures of calls again, a newer one also for those of others, and nobody else (%s)",
+    async (model, signed) => {
+      const call = (id: string) => ({ id, name: "t", args: {} });
+      const result = (tool_call_id: string) => ({ role: "tool" as const, content: "2", tool_call_id });
+      const provider_data = { gemini: { google: { thought_signature: "s" } } };
+      const body = await sent(model, {
+        messages: [
+          { role: "user", content: "Hi" },
+          { role: "assistant", content: "", tool_calls: [{ ...call("a"), provider_data }, call("b")] },
+          result("a"),
+          result("b"),
+          {
+            role: "assistant",
+            content: "",
+            tool_calls: [call("c"), { ...call("d"), provider_data: { openai: {} } }],
+          },
+          result("c"),
+          result("d"),
+        ],
+      });
+      const messages = body["messages"] as {
+        tool_calls?: { extra_content?: typeof provider_data.gemini }[];
+      }[];
+      const calls = messages.flatMap(({ tool_calls }) => tool_calls ?? []);
+      expect(calls.map(({ extra_content }) => extra_content?.google.thought_signature)).toEqual(
+        signed as never,
+      );
+    },
+  );
 
   test("a schema goes to those that take one, to DeepSeek the wish for an object", async () => {
     const response_format = { type: "json_schema" as const, schema: { type: "object" } };
