@@ -2,7 +2,7 @@ import { createAsk } from "./agents/ask.ts";
 import { createAttachments } from "./agents/attachments.ts";
 import { completeIdle, haltOrphans } from "./agents/chores.ts";
 import { createConversations } from "./agents/conversations.ts";
-import { tellingEnds } from "./agents/ended.ts";
+import { tellingEnds, tellingRemovals } from "./agents/ended.ts";
 import { createAgents } from "./agents/service.ts";
 import { createTurns } from "./agents/turns.ts";
 import { createAlerts } from "./alerts/service.ts";
@@ -177,8 +177,9 @@ export async function createServices({ config, storage, clock, log, runsJobs, ha
       handedOver?.();
     },
   });
+  const told = { ended: waiters.ended, due: runner.wake };
   const conversationStore = sqliteConversations(storage);
-  const conversationRecords = sqliteConversationRecords(storage);
+  const conversationRecords = tellingRemovals(sqliteConversationRecords(storage), told);
   const attachments = createAttachments({
     store: sqliteAttachments(storage),
     agents,
@@ -187,7 +188,7 @@ export async function createServices({ config, storage, clock, log, runsJobs, ha
     clock,
   });
   const turns = createTurns({
-    store: tellingEnds(conversationStore, { ended: waiters.ended, due: runner.wake }),
+    store: tellingEnds(conversationStore, told),
     records: conversationRecords,
     attachments,
     steps: sqliteTurnSteps(storage),

@@ -9,6 +9,9 @@ export type RecordedMessage = MessageRow & { feedback: Feedback | null; active: 
 /** Where a turn stands in the tree of its conversation. */
 export type TurnLink = Pick<TurnRow, "id" | "state" | "error" | "hop" | "parent_id" | "answers">;
 
+/** A turn that has not ended, and the execution that waits for it. */
+export type OpenTurn = Pick<TurnRow, "id" | "asked_by">;
+
 export type ConversationChange = Partial<
   Pick<ConversationRow, "title" | "tags" | "metadata" | "resolution" | "satisfaction_score">
 >;
@@ -43,8 +46,8 @@ export type ConversationRecords = {
     unlessBusy: boolean;
     outbox: Outbox[];
   }): Promise<ConversationRow | undefined>;
-  /** With all that belongs to it. */
-  remove(id: string): Promise<boolean>;
+  /** With all that belongs to it; which turns had not ended. Executions that asked for those are due. */
+  remove(id: string, now: number): Promise<OpenTurn[]>;
   /** The branch of this turn, down to its newest message, is the chosen one. */
   choose(conversation_id: string, turn_id: string): Promise<void>;
   setFeedback(message_id: string, feedback: Feedback | null): Promise<RecordedMessage | undefined>;

@@ -90,7 +90,7 @@ export function createConversations(deps: Deps) {
 
   async function remove({ id }: ConversationRow): Promise<void> {
     await turns.halt(id);
-    await records.remove(id);
+    await records.remove(id, clock.now());
     deps.removed?.();
   }
 

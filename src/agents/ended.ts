@@ -1,14 +1,14 @@
+import type { ConversationRecords } from "./conversation-records.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 
+type Told = {
+  ended(turn_id: string): void;
+  /** The execution that asked for the turn is due; its job is so on record already. */
+  due(execution_id: string): Promise<void>;
+};
+
 /** The same store, telling of every turn that ends, however it does: somebody may wait for it. */
-export function tellingEnds(
-  store: ConversationStore,
-  told: {
-    ended(turn_id: string): void;
-    /** The execution that asked for the turn is due; its job is so on record already. */
-    due(execution_id: string): Promise<void>;
-  },
-): ConversationStore {
+export function tellingEnds(store: ConversationStore, told: Told): ConversationStore {
   async function tell(turn_id: string): Promise<void> {
     told.ended(turn_id);
     const turn = await store.turn(turn_id);
@@ -29,3 +29,16 @@ export function tellingEnds(
     },
   };
 }
+
+/** The same records, telling of the turns that go with their conversation before they have ended. */
+export const tellingRemovals = (records: ConversationRecords, told: Told): ConversationRecords => ({
+  ...records,
+  async remove(id, now) {
+    const open = await records.remove(id, now);
+    for (const turn of open) {
+      told.ended(turn.id);
+      if (turn.asked_by) await told.due(turn.asked_by);
+    }
+    return open;
+  },
+});

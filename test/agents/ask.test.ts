@@ -131,7 +131,6 @@ describe("a run that asks an agent", () => {
     await stands(w, other, "waiting");
     const [, conversation] = w.rows("conversations") as { id: string; agent_id: string }[];
     await w.conversations.remove(CALLER, conversation!.agent_id, conversation!.id);
-    await w.clock.advance(3_601_000);
     expect((await stands(w, other, "failed")).error).toMatchObject({ code: "GONE" });
   });
 

@@ -6,7 +6,7 @@ import { attachmentRoutes } from "../../src/agents/attachment-routes.ts";
 import { createAttachments } from "../../src/agents/attachments.ts";
 import { conversationRoutes } from "../../src/agents/conversation-routes.ts";
 import { createConversations } from "../../src/agents/conversations.ts";
-import { tellingEnds } from "../../src/agents/ended.ts";
+import { tellingEnds, tellingRemovals } from "../../src/agents/ended.ts";
 import { agentRoutes } from "../../src/agents/routes.ts";
 import type { CreateAgent } from "../../src/agents/schema.ts";
 import { createAgents } from "../../src/agents/service.ts";
@@ -118,11 +118,9 @@ export function world(
     clock,
     halt: (id) => turns.haltAgent(id),
   });
-  const store = tellingEnds(sqliteConversations(storage), {
-    ended: options.ended ?? (() => {}),
-    due: runner.wake,
-  });
-  const records = sqliteConversationRecords(storage);
+  const told = { ended: options.ended ?? (() => {}), due: (id: string) => runner.wake(id) };
+  const store = tellingEnds(sqliteConversations(storage), told);
+  const records = tellingRemovals(sqliteConversationRecords(storage), told);
   const attachments = createAttachments({
     store: sqliteAttachments(storage),
     agents,

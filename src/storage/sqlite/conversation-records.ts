@@ -2,6 +2,7 @@ import { and, count, desc, eq, sql } from "drizzle-orm";
 import type {
   ConversationRecords,
   Feedback,
+  OpenTurn,
   RecordedMessage,
   TurnLink,
 } from "../../agents/conversation-records.ts";
@@ -10,6 +11,7 @@ import { activate } from "./branches.ts";
 import type { Connection } from "./connection.ts";
 import { type ConversationText, conversation, type MessageText, message } from "./conversations.ts";
 import { insertOutbox } from "./events.ts";
+import { wakeJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 import { conversations } from "./tables.ts";
 
@@ -53,12 +55,18 @@ function complete(
   return update(db, { id, change });
 }
 
-function remove(db: Connection, id: string): boolean {
+function remove(db: Connection, { id, now }: { id: string; now: number }): OpenTurn[] {
+  const open = db.all<OpenTurn>(
+    "SELECT id, asked_by FROM turns WHERE conversation_id = ? AND ended_at IS NULL",
+    id,
+  );
+  for (const { asked_by } of open) if (asked_by !== null) wakeJob(db, asked_by, now);
   db.run("DELETE FROM turn_steps WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = ?)", id);
   for (const table of ["messages", "approvals", "turns", "attachments", "trigger_events"]) {
     db.run(`DELETE FROM ${table} WHERE conversation_id = ?`, id);
   }
-  return db.run("DELETE FROM conversations WHERE id = ?", id) === 1;
+  db.run("DELETE FROM conversations WHERE id = ?", id);
+  return open;
 }
 
 function choose(
@@ -92,7 +100,7 @@ function setFeedback(
 export const conversationRecordWrites = {
   "conversations.update": update,
   "conversations.complete": complete,
-  "conversations.remove": (db: Connection, id: string) => remove(db, id),
+  "conversations.remove": remove,
   "conversations.choose": choose,
   "messages.feedback": setFeedback,
 };
@@ -149,7 +157,7 @@ export const sqliteConversationRecords = ({ reader, writer }: Storage): Conversa
   },
   update: (id, change) => writer.submit("conversations.update", { id, change }),
   complete: (end) => writer.submit("conversations.complete", end),
-  remove: (id) => writer.submit("conversations.remove", id),
+  remove: (id, now) => writer.submit("conversations.remove", { id, now }),
   choose: (conversation_id, turn_id) => writer.submit("conversations.choose", { conversation_id, turn_id }),
   setFeedback: (message_id, feedback) => writer.submit("messages.feedback", { message_id, feedback }),
   idle: async (now, limit) =>
