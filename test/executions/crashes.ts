@@ -3,6 +3,7 @@ import { settled, TestClock } from "../helpers/clock.ts";
 import { CALLER, world } from "./setup.ts";
 
 export type World = ReturnType<typeof world>;
+type Driven = Pick<World, "storage" | "executions" | "clock">;
 
 /** A storage whose program dies at its n-th write: before that write reaches the disk, or just after. */
 export function dyingAt(storage: Storage, n: number, moment: "before" | "after") {
@@ -24,7 +25,7 @@ export function dyingAt(storage: Storage, n: number, moment: "before" | "after")
 type Wait = { id: string; token: string };
 
 /** Whoever was told where to call does so. */
-function callAll({ storage, executions }: World): void {
+function callAll({ storage, executions }: Driven): void {
   const waits = storage.reader.all<Wait>("SELECT id, token FROM waits WHERE signal IS NULL ORDER BY id");
   for (const { id, token } of waits) {
     executions.callBack(id, [token.split("|")[1]!], { called: true }).catch(() => {});
@@ -32,7 +33,7 @@ function callAll({ storage, executions }: World): void {
 }
 
 /** Lets time go on, callers call and servers answer, until `isOver`. */
-export async function drive(made: World, isOver: () => boolean, rounds = 60): Promise<void> {
+export async function drive(made: Driven, isOver: () => boolean, rounds = 60): Promise<void> {
   for (let round = 0; round < rounds && !isOver(); round++) {
     for (let turn = 0; turn < 4 && !isOver(); turn++) {
       await settled(1);
@@ -57,7 +58,7 @@ export async function nextLife(storage: Storage, clock: TestClock): Promise<Worl
 }
 
 /** What must hold when nothing runs any more, whatever happened on the way; what does not, in words. */
-export function brokenInvariants({ storage: { reader } }: World): string[] {
+export function brokenInvariants({ storage: { reader } }: Pick<World, "storage">): string[] {
   const broken: string[] = [];
   const none = (what: string, sql: string) => {
     const rows = reader.all(sql);
