@@ -36,7 +36,8 @@ const MOST_UNSAVED = 256;
  * Runs a workflow's nodes in order from wherever the stored steps end.
  *
  * - A step that is stored as ended is not run again; its output goes on as it was.
- * - Consecutive nodes without an effect share a checkpoint: repeating them after a crash harms nobody.
+ * - Consecutive nodes without an effect share a checkpoint: repeating them after a crash harms nobody. So those
+ *   in front of a call that is under way, or in a branch beside it, may be on no disk until it has ended.
  * - A node with an effect is marked before and stored after, before anything else happens. One that was
  *   under way when the program died is run again with the same idempotency key, or fails, as its
  *   `on_unknown` says.

@@ -117,3 +117,45 @@ for (const moment of ["before", "after"] as const) {
     }
   }, 120_000);
 }
+
+test("a crash while a branch hangs repeats what had no effect beside it, and no call that had ended", async () => {
+  const hanging: (() => void)[] = [];
+  using target = server(({ url }) =>
+    url.endsWith("/slow") && hanging.length === 0
+      ? new Promise<Response>((resolve) => hanging.push(() => resolve(Response.json({}))))
+      : Response.json({ ok: true }),
+  );
+  const storage = memoryStorage();
+  const made = world({ storage });
+  made.subscribe("workflow.*");
+  const prepared = await made.workflow({
+    nodes: [
+      parallel("both", {
+        fast: [
+          setVariables("before", { n: 1 }),
+          apiCall("called", `${target.url}/fast`),
+          setVariables("after", { status: "{{ called.status }}" }),
+        ],
+        slow: [apiCall("hangs", `${target.url}/slow`)],
+      }),
+    ],
+  });
+  const { id } = await made.start(prepared);
+  await drive(made, () => target.got.length === 2, 5);
+  await drive(made, () => false, 2);
+  const stored = storage.reader.all<{ name: string }>("SELECT name FROM steps ORDER BY name");
+  expect(stored.map(({ name }) => name)).toEqual(["before", "both", "called", "hangs"]);
+
+  const next = await nextLife(storage, made.clock);
+  const { steps } = await next.until(id, "success");
+  expect(steps.map(({ name, status }) => `${name} ${status}`).sort()).toEqual(
+    ["after", "before", "both", "called", "hangs"].map((name) => `${name} success`),
+  );
+  expect(brokenInvariants(next)).toEqual([]);
+  expect(target.got.map((call) => [call.url.pathname, call.headers["idempotency-key"]]).sort()).toEqual([
+    ["/fast", `${id}/0.fast.1`],
+    ["/slow", `${id}/0.slow.0`],
+    ["/slow", `${id}/0.slow.0`],
+  ]);
+  for (const release of hanging) release();
+});
