@@ -57,6 +57,7 @@ export function describe(value: unknown): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (Array.isArray(value)) return `array of ${value.length}`;
+  if (value === "") return "empty text";
   if (typeof value === "string") return value.length > 40 ? `string of ${value.length} characters` : "string";
   return typeof value;
 }

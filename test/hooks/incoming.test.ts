@@ -279,7 +279,7 @@ describe("what an incoming webhook takes", () => {
     for (const [body, details] of [
       [{}, { field: "message", received: "nothing" }],
       [undefined, { field: "message", received: "nothing" }],
-      [{ message: "" }, { field: "message", expected: "at least 1 characters", received: "string" }],
+      [{ message: "" }, { field: "message", expected: "at least 1 character", received: "empty text" }],
       [{ message: 7 }, { field: "message", expected: "string", received: "number" }],
       [{ message: ["a"] }, { field: "message", expected: "string", received: "array of 1" }],
       [
