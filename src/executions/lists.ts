@@ -29,7 +29,7 @@ export function createExecutionLists({
     const found = isUuid(workflow_id) ? await target(workflow_id) : undefined;
     if (!found) throw notFound("workflow", workflow_id);
     if (found.project_id !== caller.project_id) throw forbidden("This key cannot reach that workflow.");
-    return list({ workflow_id }, asked);
+    return list({ project_id: caller.project_id, workflow_id }, asked);
   }
 
   return {

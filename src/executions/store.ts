@@ -180,8 +180,8 @@ export type ExecutionStore = {
   steps(id: string, after?: number): Promise<StepRow[]>;
 };
 
-/** Whose executions: all of a workflow, or all of a project. */
-export type Owner = { workflow_id: string } | { project_id: string };
+/** Whose executions: all of a project, or those of one of its workflows. */
+export type Owner = { project_id: string; workflow_id?: string };
 export type ExecutionFilter = Window & { state?: ExecutionState; source?: string };
 
 export type ExecutionListStore = {

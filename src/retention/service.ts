@@ -4,7 +4,7 @@ import { KINDS, type Kind, type OldRow, type RetentionStore } from "./store.ts";
 
 const DAY_MS = 86_400_000;
 const SLICE = 500;
-const STRIDE = 5_000;
+const STRIDE = 2_000;
 const PAGES = 250;
 // Room that the next rows take again anyway.
 const PAGES_KEPT = 1_000;

@@ -41,14 +41,15 @@ async function lists() {
     const id = newId();
     storage.reader.run(
       `INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
-         input, hop, external_calls, tokens, steps_completed, created_at)
-       VALUES (?, ?, 'w', ?, 'h', ?, ?, '{}', '{}', 0, 0, 0, 0, ?)`,
+         input, hop, external_calls, tokens, steps_completed, created_at, ended_at)
+       VALUES (?, ?, 'w', ?, 'h', ?, ?, '{}', '{}', 0, 0, 0, 0, ?, ?)`,
       id,
       workflow_id,
       project_id,
       state,
       source,
       at,
+      ["queued", "running", "waiting"].includes(state) ? null : at,
     );
     return id;
   }
@@ -144,8 +145,9 @@ describe("a list of executions", () => {
     storage.reader.run(
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000)
        INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
-         input, hop, external_calls, tokens, steps_completed, created_at)
-       SELECT printf('00000000-0000-7000-8000-%012d', i), ?, 'w', 'p', 'h', 'failed', 'api', '{}', '{}', 0, 0, 0, 0, 10 + i
+         input, hop, external_calls, tokens, steps_completed, created_at, ended_at)
+       SELECT printf('00000000-0000-7000-8000-%012d', i), ?, 'w', 'p', 'h', 'failed', 'api', '{}', '{}', 0, 0, 0, 0, 10 + i,
+         10 + i
        FROM n`,
       mine,
     );
@@ -154,6 +156,30 @@ describe("a list of executions", () => {
     expect([first.ids, first.next === undefined, first.total]).toEqual([[rare[2]!], false, null]);
     expect(await walk(`/workflows/${mine}/executions?trigger_source=rare`)).toEqual(rare.toReversed());
     expect((await get(`/workflows/${mine}/executions?limit=3&offset=10000`)).ids).toHaveLength(3);
+  });
+
+  test("of a state is found among thousands of others in another one", async () => {
+    const { mine, put, storage, walk, get } = await lists();
+    const state = (name: string, at: number) => put({ at, state: name });
+    const good = [state("success", 1), state("success", 30_000)];
+    const waiting = [state("waiting", 2), state("waiting", 30_001)];
+    const cancelled = state("cancelled", 3);
+    storage.reader.run(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
+       INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
+         input, hop, external_calls, tokens, steps_completed, created_at, ended_at)
+       SELECT printf('00000000-0000-7000-8000-%012d', i), ?, 'w', 'p', 'h', iif(i % 2, 'failed', 'queued'), 'api', '{}',
+         '{}', 0, 0, 0, 0, 10 + i, iif(i % 2, 10 + i, NULL) FROM n`,
+      mine,
+    );
+    const here = `/workflows/${mine}/executions`;
+    expect(await walk(`${here}?state=success`)).toEqual(good.toReversed());
+    expect(await walk(`${here}?state=waiting`)).toEqual(waiting.toReversed());
+    expect((await get(`${here}?state=cancelled`)).ids).toEqual([cancelled]);
+    const totals = ["success", "waiting", "cancelled", "failed", "queued"].map(
+      async (name) => (await get(`${here}?limit=1&state=${name}`)).total,
+    );
+    expect(await Promise.all(totals)).toEqual(["2", "2", "1", "3000", "3000"]);
   });
 
   test("keeps its place while new ones come in", async () => {
@@ -165,14 +191,15 @@ describe("a list of executions", () => {
   });
 
   test("shows whatever filters and page sizes exactly what fits, once and in order", async () => {
-    const { mine, put, walk } = await lists();
+    const { mine, put, get, walk } = await lists();
     const rows = fc.sample(
       fc.record({
         at: fc.integer({ min: 1, max: 20 }),
         state: fc.constantFrom(...STATES),
         source: fc.constantFrom("api", "webhook", "agent"),
+        workflow_id: fc.constantFrom(mine, newId()),
       }),
-      { numRuns: 60, seed: 7 },
+      { numRuns: 100, seed: 7 },
     );
     const made = rows
       .map((row) => ({ ...row, id: put(row) }))
@@ -182,17 +209,26 @@ describe("a list of executions", () => {
         fc.integer({ min: 1, max: 25 }),
         fc.option(fc.constantFrom(...STATES)),
         fc.option(fc.constantFrom("api", "webhook", "nobody")),
-        async (limit, state, source) => {
+        fc.boolean(),
+        fc.option(fc.integer({ min: 1, max: 20 })),
+        async (limit, state, source, inProject, last) => {
           const query = new URLSearchParams({ limit: String(limit) });
+          if (last) query.set("until", new Date(last).toISOString());
           if (state) query.set("state", state);
           if (source) query.set("trigger_source", source);
           const fits = made.filter(
-            (row) => (!state || row.state === state) && (!source || row.source === source),
+            (row) =>
+              (!state || row.state === state) &&
+              (!source || row.source === source) &&
+              (inProject || row.workflow_id === mine) &&
+              (!last || row.at <= last),
           );
-          expect(await walk(`/workflows/${mine}/executions?${query}`)).toEqual(fits.map(({ id }) => id));
+          const path = `${inProject ? "/executions" : `/workflows/${mine}/executions`}?${query}`;
+          expect(await walk(path)).toEqual(fits.map(({ id }) => id));
+          expect((await get(path)).total).toBe(String(fits.length));
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 60 },
     );
   });
 });

@@ -13,6 +13,7 @@ import responses from "../../../migrations/sqlite/0013_responses.sql" with { typ
 import deliveryBytes from "../../../migrations/sqlite/0014_delivery_bytes.sql" with { type: "text" };
 import askedBy from "../../../migrations/sqlite/0016_asked_by.sql" with { type: "text" };
 import answerIds from "../../../migrations/sqlite/0017_answer_ids.sql" with { type: "text" };
+import runLists from "../../../migrations/sqlite/0019_run_lists.sql" with { type: "text" };
 import turnSettings from "../../../migrations/sqlite/0021_turn_settings.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
@@ -32,5 +33,6 @@ export const migrations = [
   { version: 14, name: "0014_delivery_bytes.sql", sql: deliveryBytes },
   { version: 16, name: "0016_asked_by.sql", sql: askedBy },
   { version: 17, name: "0017_answer_ids.sql", sql: answerIds },
+  { version: 19, name: "0019_run_lists.sql", sql: runLists },
   { version: 21, name: "0021_turn_settings.sql", sql: turnSettings },
 ];

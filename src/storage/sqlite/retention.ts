@@ -9,7 +9,6 @@ const MOST_ROWS = 500;
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 type Room = { rows: number; characters: number };
 
-const ENDED = ["success", "failed", "cancelled"];
 const SETTLED = "('success', 'failed', 'filtered', 'cancelled', 'batched')";
 
 const take = (room: Room, size: number): void => {
@@ -189,16 +188,10 @@ const ownersSql = ({ table, column }: { table: string; column: string }): string
 
 const RANGE = "(created_at, id) > (?2, ?3) AND (created_at, id) < (?4, ?5)";
 
-const endedRuns = (columns: string, range: string): string =>
-  ENDED.map(
-    (state) => `SELECT ${columns} FROM executions WHERE workflow_id = ?1 AND state = '${state}' AND ${range}`,
-  ).join(" UNION ALL ");
-
 // Ids and times come out of an index; whether it is over, out of the row or of the index of deliveries.
 const OLD: Record<Kind, string> = {
-  executions: `SELECT id, created_at, (SELECT ended_at FROM executions e WHERE e.id = old.id) AS over_at
-    FROM (${endedRuns("id, created_at", RANGE)} ORDER BY created_at, id LIMIT ?6) old
-    ORDER BY created_at, id`,
+  executions: `SELECT id, created_at, ended_at AS over_at FROM executions INDEXED BY executions_by_workflow
+    WHERE workflow_id = ?1 AND ${RANGE} ORDER BY created_at, id LIMIT ?6`,
   trigger_events: `SELECT id, created_at, CASE WHEN NOT EXISTS
       (SELECT 1 FROM turns WHERE turns.id = trigger_events.turn_id AND ended_at IS NULL) THEN created_at END AS over_at
     FROM trigger_events WHERE trigger_id = ?1 AND ${RANGE} ORDER BY created_at, id LIMIT ?6`,
@@ -215,7 +208,8 @@ const OLD: Record<Kind, string> = {
     FROM alerts WHERE workspace_id = ?1 AND ${RANGE} ORDER BY created_at, id LIMIT ?6`,
 };
 
-const NTH_ENDED = `${endedRuns("created_at, id", "(created_at, id) < (?2, ?3)")}
+const NTH_ENDED = `SELECT created_at, id FROM executions INDEXED BY executions_by_workflow
+  WHERE workflow_id = ?1 AND (created_at, id) < (?2, ?3) AND ended_at IS NOT NULL
   ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ?4`;
 
 export const sqliteRetention = ({ reader, writer }: Storage): RetentionStore => ({
