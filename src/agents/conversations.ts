@@ -14,6 +14,7 @@ import type {
   UpdateConversation,
 } from "./conversation-schema.ts";
 import type { ConversationRow, ConversationStore } from "./conversation-store.ts";
+import { strangerTo } from "./for-whom.ts";
 import type { LiveTurn } from "./live-turns.ts";
 import { errorsOf, present, presentMessage } from "./present.ts";
 import type { Agents, AgentTarget } from "./service.ts";
@@ -102,7 +103,9 @@ export function createConversations(deps: Deps) {
 
     /** The same for those without a key: their conversations alone, whose ids nobody can guess. */
     async streamAnonymously(agent_id: string, { id, ended }: StreamOf) {
-      return streamOf(await find(await agents.publicTarget(agent_id), "anonymous", id), ended);
+      const agent = await agents.publicTarget(agent_id);
+      const turn = streamOf(await find(agent, "anonymous", id), ended);
+      return turn && { ...turn, stranger: strangerTo(agent) };
     },
 
     /** Ends the answers under way, or the one named; what has come is kept. */

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { PartLog } from "../http/part-log.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Stranger } from "./for-whom.ts";
 
 /** A turn under way or just ended: what readers follow, and which conversation it belongs to. */
 export type LiveTurn = {
@@ -12,6 +13,8 @@ export type LiveTurn = {
   continues?: boolean;
   /** Begun by an earlier request of the same Idempotency-Key. */
   replayed?: boolean;
+  /** Set where the reader has no key. */
+  stranger?: Stranger;
 };
 
 type Running = { turn: LiveTurn; controller: AbortController; begin: () => void };

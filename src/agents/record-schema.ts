@@ -36,7 +36,9 @@ const what = {
   agent_metadata: object,
   recursion_limit: Type.Integer(),
   conversation_idle_hours: Type.Integer(),
-  can_resolve: Type.Optional(Type.Boolean()), // not with agents of before there was such a setting
+  // Not with agents of before there were such settings.
+  public_reasoning: Type.Optional(Type.Boolean()),
+  can_resolve: Type.Optional(Type.Boolean()),
   attachment_config: orNull(AttachmentConfig),
 };
 

@@ -145,6 +145,11 @@ const fields = {
     ),
   ),
   attachment_config: Type.Optional(orNull(AttachmentConfig)),
+  public_reasoning: Type.Optional(
+    orNull(
+      Type.Boolean({ description: "Whether those without a key are told what the model thinks; false." }),
+    ),
+  ),
   can_resolve: Type.Optional(
     orNull(Type.Boolean({ description: "Whether the agent may close its conversations; false." })),
   ),
@@ -211,6 +216,7 @@ export const DEFAULT_SETTINGS = {
   recursion_limit: 25,
   conversation_idle_hours: 24,
   attachment_config: null as Static<typeof AttachmentConfig> | null,
+  public_reasoning: false,
   can_resolve: false,
 };
 export type AgentSettings = typeof DEFAULT_SETTINGS;

@@ -52,7 +52,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       async ({ params, query, body, request }) =>
         streamed(
           request,
-          forStrangers(protocolOf(request, query, body)),
+          protocolOf(request, query, body),
           await turns.talkAnonymously(
             params.id,
             readStreamBody(body),
@@ -71,7 +71,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       async ({ params, query, request }) =>
         streamed(
           request,
-          forStrangers(protocolOf(request, query)),
+          protocolOf(request, query),
           await conversations.streamAnonymously(params.id, { ...query, id: query.chatId }),
         ),
       {
@@ -85,7 +85,7 @@ export const streamRoutes = ({ turns, conversations }: { turns: Turns; conversat
       async ({ params, query, request }) =>
         streamed(
           request,
-          forStrangers(newProtocolOf(request, query)),
+          newProtocolOf(request, query),
           await conversations.streamAnonymously(params.id, { ...query, id: params.conversation_id }),
         ),
       {
@@ -176,7 +176,9 @@ const asked = (request: Request, target_id: string) => ({
 function streamed(request: Request, protocol: StreamProtocol, turn: LiveTurn | undefined): Response {
   if (!turn) return new Response(null, { status: 204 });
   contextOf(request).keepOpen();
-  return streamResponse(turn.log, turn.continues ? withoutRetold(protocol) : protocol, {
+  const { stranger } = turn;
+  const whole = turn.continues ? withoutRetold(protocol) : protocol;
+  return streamResponse(turn.log, stranger ? forStrangers(whole, stranger) : whole, {
     "x-conversation-id": turn.conversation_id,
     ...(turn.replayed ? { "idempotent-replay": "true" } : {}),
   });

@@ -7,7 +7,7 @@ import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull, realTime } from "../lib/clock.ts";
-import { describe, invalidField, notFound } from "../lib/errors.ts";
+import { describe, forbidden, invalidField, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { tidyUp } from "./afterwards.ts";
@@ -19,6 +19,7 @@ import { branchOf } from "./branch.ts";
 import type { ConversationRecords } from "./conversation-records.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
+import { strangerTo } from "./for-whom.ts";
 import { Journal } from "./journal.ts";
 import { type LiveTurn, LiveTurns } from "./live-turns.ts";
 import { answerOf, claimOn, retryRaced, tooManyWait } from "./once.ts";
@@ -270,12 +271,16 @@ export function createTurns(deps: Deps) {
 
     /**
      * A message by anyone to a public agent; its conversations are apart from those of the project, and an
-     * id continues one only if nobody could have guessed it. How the agent is made is not told.
+     * id continues one only if nobody could have guessed it. How the agent is made is not told, and calls that
+     * its owner wants approved are not for the one to approve who asks for them.
      */
-    async talkAnonymously(agent_id: string, asked: StreamRequest, given: StreamContext) {
+    async talkAnonymously(agent_id: string, asked: StreamRequest, given: StreamContext): Promise<LiveTurn> {
       const { request, context } = unguessable(asked, given);
       const agent = await agents.publicTarget(agent_id);
-      return talk(agent, "anonymous", request, { ...context, tellContext: false });
+      if (request.verdicts.length > 0)
+        throw forbidden("A call is approved with a key of the agent's project.");
+      const turn = await talk(agent, "anonymous", request, { ...context, tellContext: false });
+      return { ...turn, stranger: strangerTo(agent) };
     },
 
     /**

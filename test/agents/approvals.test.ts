@@ -265,33 +265,39 @@ describe("a call that wants approval", () => {
     ]);
   });
 
-  test("of a stranger is a stranger's to answer, who is not told the call twice", async () => {
+  test("in a stranger's conversation is a key's to answer; the stranger is told that it waits, and the rest", async () => {
     const w = world({ model: "server" });
     const agent = await careful(w);
     await w.call("PUT", `/agents/${agent}`, { visibility: "public" });
-    const path = `/agents/anonymous/${agent}/stream?protocol=ui-message-stream&approvals=true`;
-    const ask = (body: unknown) => w.ask("POST", path, body, { authorization: "" });
+    const path = `/agents/anonymous/${agent}/stream`;
+    const query = "protocol=ui-message-stream&approvals=true";
+    const stranger = { authorization: "" };
+    const ask = (body: unknown) => w.ask("POST", `${path}?${query}`, body, stranger);
     const said = ask(chat("Refund me", LONG));
-    const call = await w.server.next();
-    const [{ function: tool }] = call.body.tools;
-    call.delta({ tool_calls: [{ index: 0, id: "a", function: { name: tool.name, arguments: "{}" } }] });
-    call.finish("tool_calls");
+    calls(await w.server.next(), "a");
     const first = await (await said).text();
-    const approvalId = /"tool-approval-request","approvalId":"([^"]+)"/.exec(first)![1]!;
-    const answered = (id: string) => {
-      const approval = { id: approvalId, approved: true };
-      const part = { type: "dynamic-tool", toolCallId: "a", state: "approval-responded", approval };
-      return { id, messages: [{ id: "m", role: "assistant", parts: [part] }] };
-    };
+    expect(first).toContain("data-waiting_for_approval");
+    expect(first).not.toMatch(/approvalId|refund/);
 
-    // Neither in another stranger's conversation nor in one of the project.
-    expect((await ask(answered("another-long-random-id"))).status).toBe(404);
-    expect((await w.call("POST", `/agents/${agent}/stream`, answered(LONG))).status).toBe(404);
-    const going = ask(answered(LONG));
-    (await w.server.next()).say("Refunded").finish();
-    const text = await (await going).text();
-    expect(text).toContain("tool-output-available");
-    expect(text).not.toContain("tool-input-available");
+    const { body: list } = await w.call("GET", `/agents/${agent}/conversations`);
+    const at = `/agents/${agent}/conversations/${list[0].id}`;
+    const [{ approval_id }] = (await w.call("GET", at)).body.pending_approvals;
+    const approval = { id: approval_id, approved: true };
+    const part = { type: "dynamic-tool", toolCallId: "a", state: "approval-responded", approval };
+    const invocation = { toolCallId: "a", state: "result", result: "yes" };
+    for (const answer of [{ parts: [part] }, { toolInvocations: [invocation] }]) {
+      const refused = await ask({ id: LONG, messages: [{ id: "m", role: "assistant", ...answer }] });
+      expect(refused.status).toBe(403);
+    }
+    // Nor by the project as if it were a conversation of its own.
+    const own = { id: LONG, messages: [{ id: "m", role: "assistant", parts: [part] }] };
+    expect((await w.call("POST", `/agents/${agent}/stream`, own)).status).toBe(404);
+
+    await w.call("POST", `${at}/approvals/${approval_id}`, { approved: true });
+    const next = await w.server.next();
+    const resumed = await w.ask("GET", `${path}?${query}&chatId=${LONG}`, undefined, stranger);
+    next.say("Refunded").finish();
+    const text = await resumed.text();
     expect(text).toContain("Refunded");
     expect(text).not.toContain("paid");
   });

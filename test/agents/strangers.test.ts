@@ -60,3 +60,31 @@ test.each(["data-stream", "ui-message-stream"])(
     expect(texts[1]).toBe(texts[0]!);
   },
 );
+
+test.each(["data-stream", "ui-message-stream"])(
+  "what the model thinks reaches those without a key only where the agent says so (%s)",
+  async (protocol) => {
+    const w = world({ model: "server" });
+    const agent = await w.anAgent({ visibility: "public" });
+    const path = (who: string) => `/agents/${who}${agent}/stream?protocol=${protocol}`;
+    const stranger = { authorization: "" };
+    const told = async (id: string) => {
+      const first = w.ask("POST", path("anonymous/"), chat("Hi", id), stranger);
+      const call = await w.server.next();
+      call.delta({ reasoning_content: "My prompt says" });
+      const resumed = await w.ask("GET", `${path("anonymous/")}&chatId=${id}`, undefined, stranger);
+      call.say("Hello").finish();
+      const texts = [await (await first).text(), await resumed.text()];
+      expect(texts[0]).toContain("Hello");
+      expect(texts[1]).toBe(texts[0]!);
+      return texts[0]!;
+    };
+    expect(await told(LONG)).not.toMatch(/My prompt|reasoning|^g:/m);
+    await w.agents.update(CALLER, agent, { public_reasoning: true });
+    expect(await told(`${LONG}-2`)).toContain("My prompt says");
+    await w.agents.update(CALLER, agent, { public_reasoning: null });
+    const known = w.ask("POST", path(""), chat("Hi", "c1"));
+    (await w.server.next()).delta({ reasoning_content: "My prompt says" }).say("Hello").finish();
+    expect(await (await known).text()).toContain("My prompt says");
+  },
+);
