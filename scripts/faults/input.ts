@@ -48,6 +48,8 @@ export type Plan = {
 };
 
 const LANES = 8;
+// Half a request is waited for, which is no work for anybody: many wait at a time.
+const RAW_LANES = 48;
 const PATIENCE_MS = 400;
 const LONGEST_ANSWER_MS = 5_000;
 /** Where refusals have the form that clients of OpenAI's interface know. */
@@ -102,12 +104,12 @@ const note = ({ statuses }: Counted, status: number | string): void => {
   statuses[status] = (statuses[status] ?? 0) + 1;
 };
 
-async function inLanes(count: number, act: (n: number) => Promise<void>): Promise<void> {
+async function inLanes(count: number, act: (n: number) => Promise<void>, lanes = LANES): Promise<void> {
   let next = 0;
   const lane = async () => {
     while (next < count) await act(next++);
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
 async function sendBytes(
@@ -117,11 +119,9 @@ async function sendBytes(
   const { hostname, port, host } = new URL(errand.url);
   const seeds = seedRequests(host, project.key.key, project.ids);
   const random = generator(seed);
-  await inLanes(raw, async (n) => {
+  const one = async (n: number) => {
     const bytes = mutate(seeds, random);
-    const send = () => sendRaw(hostname, Number(port), bytes, PATIENCE_MS);
-    // Half a request is waited for: that takes its time without holding anybody up.
-    const { status, head } = await send();
+    const { status, head } = await sendRaw(hostname, Number(port), bytes, PATIENCE_MS);
     report.raw.sent++;
     note(report.raw, status ?? "none");
     // 505: the server's own answer to a version of HTTP that it does not know.
@@ -133,7 +133,8 @@ async function sendBytes(
       await timed(`health after ${n} raw requests`, async () => (await fetch(`${errand.url}/health`)).text());
       progress?.(`${n} raw requests`);
     }
-  });
+  };
+  await inLanes(raw, one, RAW_LANES);
 }
 
 async function walk(

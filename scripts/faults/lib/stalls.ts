@@ -2,7 +2,8 @@
 export type Suspect = { what: string; again: () => Promise<unknown> };
 
 const STALL_MS = 100;
-const TRIES = 3;
+const TRIES = 10;
+const PAUSE_MS = 100;
 
 /**
  * Finds what holds the program up: the health of the server is asked beside each suspect, alone. Only what
@@ -29,6 +30,7 @@ export async function stallsOf(url: string, suspects: Suspect[]): Promise<string
       await asked;
       delays.push(longest);
       if (longest <= STALL_MS) break;
+      await Bun.sleep(PAUSE_MS);
     }
     if (delays.length === TRIES && delays.every((ms) => ms > STALL_MS))
       found.push(`${what}: ${Math.round(Math.min(...delays))} ms`);
