@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { CLAIM_MS } from "../../src/hooks/store.ts";
+import type { Storage } from "../../src/storage/sqlite/storage.ts";
 import { brokenInvariants, drive, unfinished } from "../executions/crashes.ts";
 import { call, condition, failing, forEach, parallel, wait } from "../executions/nodes.ts";
 import { CALLER, setVariables, world } from "../executions/setup.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
-import { copyOf, memoryStorage } from "../helpers/storage.ts";
+import { memoryStorage, resettable } from "../helpers/storage.ts";
 
 // The state machine of executions (design 4) under whatever may happen to it, in any order:
 //
@@ -99,7 +100,7 @@ class WallClock extends TestClock {
   }
 }
 
-/** The workflows that histories start, made once; each history plays on a copy. */
+/** The workflows that histories start, made once; each history begins with them and nothing else. */
 async function prepare() {
   const storage = memoryStorage();
   const made = world({ storage });
@@ -128,15 +129,15 @@ async function prepare() {
       ],
     }),
   ];
-  return { storage, workflows: all };
+  return { ...resettable(storage), workflows: all };
 }
 
 const prepared = prepare();
 
 /** Plays a history to its end and beyond, until nothing runs any more. What did not hold, in words. */
 export async function play(history: Event[]): Promise<string[]> {
-  const { storage: template, workflows } = await prepared;
-  const storage = copyOf(template);
+  const { storage, reset, workflows } = await prepared;
+  await reset();
   const clock = new WallClock();
   const broken: string[] = [];
   const accepted: string[] = [];
@@ -305,7 +306,7 @@ export async function play(history: Event[]): Promise<string[]> {
   return broken;
 }
 
-function ownInvariants({ reader }: ReturnType<typeof copyOf>): string[] {
+function ownInvariants({ reader }: Storage): string[] {
   const broken: string[] = [];
   const early = reader.all(
     `SELECT position, wake_at, ended_at FROM steps

@@ -81,12 +81,19 @@ export class Connection {
   protected prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (!statement) {
-      statement = this.raw.prepare(sql);
+      statement = this.raw.prepare(plannedOnce(sql));
       this.#statements.set(sql, statement);
     }
     return statement;
   }
 }
+
+/**
+ * SQLite looks at what is bound to `column = ?` and `LIMIT ?` when it plans, and so plans anew whenever that is
+ * bound again, prepared or not: 5 to 100 us each time. A plus hides the value from the planner alone.
+ */
+export const plannedOnce = (sql: string): string =>
+  sql.replace(/(?<=(?:[=<>]|\b(?:LIMIT|OFFSET))\s*)\?/g, "+?");
 
 // A quiet database changes nothing, and whoever asks for a new thing each time must not fill memory.
 const MOST_SHARED = 1_000;
