@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import type { FormValue } from "../http/form.ts";
 import type { Fault } from "../lib/errors.ts";
+import { LARGEST_HTML, readHtml } from "../lib/html.ts";
 import { isObject, type Json } from "../lib/json.ts";
 import { choiceText, formOf, type InputSchema, type Property, typeOf } from "./form-input.ts";
 import { STYLE } from "./form-style.ts";
 import { html, type Markup } from "./markup.ts";
+import type { OwnAnswer } from "./own-answer.ts";
 import type { Result } from "./results.ts";
 
 /** What an input has been given so far: the text of its field. */
@@ -207,10 +209,14 @@ const WORDS: Record<string, string> = {
 
 const MOST_SHOWN = 100_000;
 
-/** How a run stands; the page asks again by itself until it has ended. */
-export function resultPage({ title }: About, { body, hasEnded }: Result, again: string): Markup {
+/**
+ * How a run stands; the page asks again by itself until it has ended. What the workflow says itself to whoever
+ * waits for it stands in the place of its output, from the moment it is said.
+ */
+export function resultPage({ title }: About, { body, hasEnded, answer }: Result, again: string): Markup {
   const { status, execution_id, output_data, error } = body;
   const words = WORDS[status] ?? status;
+  const said = answer && answer.body !== null ? wordsOfAnswer(answer) : undefined;
   const failure = isObject(error) ? String(error["message"] ?? error["code"]) : undefined;
   return whole(
     `${words}: ${title}`,
@@ -219,11 +225,19 @@ export function resultPage({ title }: About, { body, hasEnded }: Result, again: 
 <h2 class="${status}">${words}</h2>
 ${!hasEnded && html`<p>This page shows the result as soon as it is there.</p>`}
 ${failure !== undefined && html`<p>${failure}</p>`}
-${hasEnded && failure === undefined && outputMarkup(output_data as Json)}
+${said !== undefined && outputMarkup(said)}
+${hasEnded && failure === undefined && said === undefined && outputMarkup(output_data as Json)}
 </div>
 <footer>Run ${execution_id}${hasEnded && html` · <a href="${again}">Start another</a>`}</footer>`,
     hasEnded ? undefined : html`<meta http-equiv="refresh" content="1">\n`,
   );
+}
+
+// A page's words and not the page: its author is not the one whom this address belongs to.
+function wordsOfAnswer({ headers, body }: OwnAnswer): Json {
+  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type")?.[1];
+  const isPage = typeof body === "string" && body.length <= LARGEST_HTML && /^text\/html\b/i.test(type ?? "");
+  return isPage ? readHtml(body, { format: "text" }).content : body;
 }
 
 function outputMarkup(output: Json): Markup {

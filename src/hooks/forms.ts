@@ -44,7 +44,7 @@ export function createForms<W extends HookTarget & { name: string }>(deps: {
   async function result(id: string, execution_id: string, about: About, request: Request): Promise<Response> {
     let found = await results.read("workflows", execution_id);
     if (found?.target_id !== id) throw notFound("execution", execution_id);
-    if (!found.hasEnded) {
+    if (!found.hasEnded && !found.answer) {
       found = (await results.wait("workflows", execution_id, PATIENCE_SECONDS, request.signal)) ?? found;
     }
     return pageResponse(resultPage(about, found, addressOf(request)));

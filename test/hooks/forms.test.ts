@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { html } from "../../src/hooks/markup.ts";
+import { aNode } from "../executions/nodes.ts";
 import { apiCall, setVariables } from "../executions/setup.ts";
 import { settled } from "../helpers/clock.ts";
 import { live } from "./live.ts";
@@ -170,6 +171,31 @@ describe("the form page", () => {
     } finally {
       await server.stop(true);
     }
+  });
+
+  test("shows what the workflow answers itself, as words and from the moment it says it", async () => {
+    const { aWorkflow, send } = live();
+    const says = (body: unknown, headers: Record<string, string>, more: object[] = []) =>
+      aWorkflow({
+        nodes: [aNode("respond_to_webhook", "answer", { status: 201, headers, body }), ...more] as never,
+      });
+    const shown = async (workflow: Awaited<ReturnType<typeof says>>) => {
+      const { headers } = await send("POST", formUrl(workflow));
+      return (await send("GET", `${workflow.path}/form${headers.get("location")}`)).text;
+    };
+    expect(await shown(await says("Your number is <7>", {}))).toContain("Your number is &lt;7&gt;");
+    expect(await shown(await says({ number: 7 }, {}))).toContain("<dt>number</dt><dd>7</dd>");
+    const page = await shown(
+      await says("<p>Thank <b>you</b></p><script>x()</script>", { "Content-Type": "text/html" }),
+    );
+    expect([page.includes("Thank you"), page.includes("x()"), page.includes("There is no output")]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect(await shown(await says(null, {}, [setVariables("end", { last: "words" })]))).toContain("last");
+    const early = await shown(await says("Early", {}, [aNode("wait", "pause", { seconds: 60 })]));
+    expect([early.includes("Early"), early.includes('http-equiv="refresh"')]).toEqual([true, true]);
   });
 
   test("says a failure in the words of the run", async () => {
