@@ -57,7 +57,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
 
   async function open(): Promise<Services> {
     mkdirSync(config.data, { recursive: true, mode: 0o700 });
-    lock = lockFolder(config.data, { version: VERSION, now: clock.now() });
+    lock = lockFolder(config.data, { version: VERSION, now: clock.now(), pace: clock.pace });
     const storage = await openStorage({
       file: databasePath(config.data),
       now: clock.now(),
@@ -93,7 +93,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     processGauges(metrics, real.now(), real.now);
     serviceGauges(metrics, running);
     stops.push(
-      startChores(running.chores, real, (chore, error) => log.error("a chore failed", { chore, error })),
+      startChores(running.chores, clock, (chore, error) => log.error("a chore failed", { chore, error })),
     );
     stops.push(probeWhileFaulty(running, real, log));
   }

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { App, AppOptions, LocalOptions } from "../app.ts";
 import { type Config, type LoadedConfig, loadConfig, settings } from "../config.ts";
 import type { Caller } from "../keys/schema.ts";
+import { type Clock, scaledClock, systemClock } from "../lib/clock.ts";
 import { AppError } from "../lib/errors.ts";
 import type { Services } from "../services.ts";
 import type { DataFolder } from "../storage/folder.ts";
@@ -54,8 +55,8 @@ export async function withServices<T>(
   work: (services: Services) => Promise<T>,
   { creates = false }: { creates?: boolean } = {},
 ): Promise<T> {
-  const { config } = await localConfig(call, creates);
-  const local = await call.program.openLocal(config);
+  const { config, clock } = await localConfig(call, creates);
+  const local = await call.program.openLocal(config, { clock });
   try {
     return await work(local.services);
   } finally {
@@ -63,8 +64,15 @@ export async function withServices<T>(
   }
 }
 
+type Local = {
+  config: Config;
+  isServed: boolean;
+  /** The server's, where its time runs fast: what is put down beside it is by the same time. */
+  clock: Clock | undefined;
+};
+
 /** The configuration for working on the data folder, and who serves it. Throws where that cannot go well. */
-async function localConfig(call: Call, creates: boolean): Promise<{ config: Config; isServed: boolean }> {
+async function localConfig(call: Call, creates: boolean): Promise<Local> {
   const { config, origins } = configOf(call);
   const folder = await call.program.folder();
   const schema = folder.schema(config.data);
@@ -76,7 +84,8 @@ async function localConfig(call: Call, creates: boolean): Promise<{ config: Conf
     throw new ExitError(EXIT.newer, message, "stop it and start this version, or use the version that runs");
   }
   if (holder?.url && origins.public_url.from === "default") config.public_url = holder.url;
-  return { config, isServed: holder !== undefined };
+  const clock = holder?.pace ? scaledClock(holder.pace.scale, systemClock, holder.pace.from) : undefined;
+  return { config, isServed: holder !== undefined, clock };
 }
 
 // As long as a server waits for what is under way.

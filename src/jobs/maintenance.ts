@@ -7,6 +7,9 @@ import type { Clock } from "../lib/clock.ts";
  */
 export type Chore = { name: string; pattern: string; run(signal?: AbortSignal): Promise<void> };
 
+// Where time runs fast the times of a chore may lie milliseconds apart: those in between are left out.
+const SHORTEST_PAUSE_MS = 1_000;
+
 /**
  * Runs chores at their times. croner says when, our clock waits: so a test can turn the hours, and a jump
  * of the wall clock is met at the next look instead of being slept through.
@@ -18,11 +21,12 @@ export function startChores(
 ): () => void {
   const cancels = new Map<string, () => void>();
   const stopping = new AbortController();
+  const pause = clock.pace ? SHORTEST_PAUSE_MS * clock.pace.scale : 0;
   for (const chore of chores) {
     // An offset, not a zone: the calendar of a zone costs the start more than all the rest of it.
     const schedule = new Cron(chore.pattern, { paused: true, utcOffset: 0 });
     const arm = () => {
-      const next = schedule.nextRun(new Date(clock.now()))?.getTime();
+      const next = schedule.nextRun(new Date(clock.now() + pause))?.getTime();
       if (next === undefined) return;
       const wait = next - clock.now();
       cancels.set(

@@ -239,8 +239,8 @@ export function createRunner(deps: {
     lane.sweeping = true;
     try {
       const now = clock.now();
-      // Beside a clock that runs fast, the command line's is hours behind: what it puts down fell due long ago.
-      const since = clock.real ? 0 : Math.min(lane.swept, now) - OVERLAP_MS;
+      // Where the clock runs fast, minutes of it pass between a job's time and its commit.
+      const since = clock.pace ? 0 : Math.min(lane.swept, now) - OVERLAP_MS;
       const due = await store.dueKeys(lane.name, since, now, MOST_DUE_KEYS);
       for (const { tenant, key } of due) lane.backlog.add(tenant, key);
       if (due.length < MOST_DUE_KEYS) lane.swept = now;

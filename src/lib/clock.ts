@@ -5,7 +5,12 @@ export type Clock = {
   after(ms: number, run: () => void): () => void;
   /** The clock on the wall, where this one runs faster. */
   real?: Clock;
+  /** How it runs there: enough to make the same clock in another process. */
+  pace?: Pace;
 };
+
+/** `scale` times as fast as the wall's, with which it agreed at `from`. */
+export type Pace = { scale: number; from: number };
 
 /**
  * The time of the world outside: for limits on what others take (a model, a node's request), for what they are
@@ -14,16 +19,16 @@ export type Clock = {
 export const realTime = (clock: Clock): Clock => clock.real ?? clock;
 
 /**
- * A clock that runs `scale` times as fast from now on, so that a day's waits can be watched in minutes. Each
+ * A clock that runs `scale` times as fast since `from`, which is now unless given, so that a day's waits can be watched in minutes. Each
  * life of the program begins at the time on the wall: what an earlier one put off waits as much longer.
  */
-export function scaledClock(scale: number, real: Clock): Clock {
-  const start = real.now();
+export function scaledClock(scale: number, real: Clock, from = real.now()): Clock {
   return {
-    now: () => start + Math.round((real.now() - start) * scale),
+    now: () => from + Math.round((real.now() - from) * scale),
     // A millisecond late rather than early: who wakes finds its time come.
     after: (ms, run) => real.after(Math.ceil(ms / scale), run),
     real,
+    pace: { scale, from },
   };
 }
 

@@ -1,3 +1,5 @@
+import type { Pace } from "../lib/clock.ts";
+
 /**
  * What the command line does to a data folder apart from the services: hold it, save it, bring it back,
  * look into it. A contract, so that commands do not know the engine.
@@ -45,6 +47,8 @@ export type Holder = {
   url: string | null;
   /** A name that callers reach it by, other than the one in its `public_url`. */
   other_host: string | null;
+  /** How its time runs, where that is faster than the wall's: those who work beside it keep the same. */
+  pace: Pace | null;
 };
 
 /** Another process works on the folder. */

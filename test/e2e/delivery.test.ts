@@ -94,3 +94,19 @@ test("a pause keeps, a resume sends, a batch gathers and a replay repeats, by AP
   expect(JSON.parse((await target.next()).body)).toEqual(batch);
   await remove(id);
 }, 60_000);
+
+test("the command line keeps the server's time: an overlap that it begins is as long as the server's", async () => {
+  const id = await subscribe(receiver().url);
+  const { body } = await errand.api<{ created_at: string }>("GET", `/api/v1/webhooks/${id}`);
+  const rotated = await errand.command(
+    "webhooks",
+    "rotate-secret",
+    id,
+    "--overlap-seconds",
+    "604800",
+    "--json",
+  );
+  const until = Date.parse(JSON.parse(rotated.stdout).previous_secret_until);
+  expect(until - Date.parse(body.created_at)).toBeGreaterThanOrEqual(7 * 86_400_000);
+  await remove(id);
+}, 60_000);

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { startChores } from "../../src/jobs/maintenance.ts";
+import { scaledClock } from "../../src/lib/clock.ts";
 import { TestClock } from "../helpers/clock.ts";
 
 const HOUR = 3_600_000;
@@ -38,4 +39,21 @@ test("a chore that fails is reported and runs again the next time", async () => 
   await clock.advance(2 * HOUR + 1);
   stop();
   expect([runs, failures]).toEqual([2, ["bad", "bad"]]);
+});
+
+test("where time runs fast a chore runs at its own times, and at most once a second of the wall's", async () => {
+  const real = new TestClock(Date.UTC(2026, 0, 1));
+  for (const [scale, pattern, most] of [
+    [60, "0 * * * *", 2],
+    [3_600, "* * * * *", 60],
+  ] as const) {
+    const clock = scaledClock(scale, real);
+    let runs = 0;
+    const run = async () => void runs++;
+    const stop = startChores([{ name: "often", pattern, run }], clock, () => {});
+    await real.advance(scale === 60 ? 121_000 : 60_000);
+    stop();
+    expect(runs).toBeGreaterThan(most * 0.9 - 1);
+    expect(runs).toBeLessThanOrEqual(most);
+  }
 });

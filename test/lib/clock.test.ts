@@ -20,6 +20,15 @@ test("a scaled clock passes a day in 24 minutes, and its timers are never early"
   expect([realTime(clock), realTime(real)]).toEqual([real, real]);
 });
 
+test("a scaled clock is made again elsewhere from its pace", async () => {
+  const real = new TestClock();
+  const clock = scaledClock(60, real);
+  await real.advance(5_000);
+  const { scale, from } = clock.pace!;
+  expect(scaledClock(scale, real, from).now()).toBe(clock.now());
+  expect(clock.now()).toBe(from + 300_000);
+});
+
 test("whoever is woken finds the time come, at any scale", async () => {
   await fc.assert(
     fc.asyncProperty(

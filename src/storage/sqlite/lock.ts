@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
+import type { Pace } from "../../lib/clock.ts";
 import { type FolderLock, FolderLocked, type Holder } from "../folder.ts";
 import { holderPath, lockPath } from "./paths.ts";
 
@@ -11,6 +12,7 @@ const NOBODY: Holder = {
   started_at: null,
   url: null,
   other_host: null,
+  pace: null,
 };
 // Long enough to outlast another command's look at the lock.
 const PATIENCE_MS = 250;
@@ -24,7 +26,7 @@ const held = new Set<Database>();
  */
 export function lockFolder(
   folder: string,
-  { version, now = Date.now() }: { version: string; now?: number },
+  { version, now = Date.now(), pace }: { version: string; now?: number; pace?: Pace },
 ): FolderLock {
   const db = new Database(lockPath(folder), { create: true, readwrite: true });
   try {
@@ -43,6 +45,7 @@ export function lockFolder(
     started_at: new Date(now).toISOString(),
     url: null,
     other_host: null,
+    pace: pace ?? null,
   };
   const tell = () => writeFileSync(holderPath(folder), `${JSON.stringify(holder)}\n`);
   tell();

@@ -21,6 +21,17 @@ test("a folder is held by one, who says who it is", () => {
   lock.release();
 });
 
+test("a holder whose time runs fast says how", () => {
+  const folder = scratchFolder();
+  const pace = { scale: 60, from: 1_000 };
+  const lock = lockFolder(folder, { version: "1", pace });
+  expect(lockHolder(folder)?.pace).toEqual(pace);
+  lock.release();
+  const plain = lockFolder(folder, { version: "1" });
+  expect(lockHolder(folder)?.pace).toBeNull();
+  plain.release();
+});
+
 test("a folder that was let go is free", () => {
   const folder = scratchFolder();
   lockFolder(folder, { version: "1" }).release();
