@@ -118,13 +118,17 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       try {
         services = await open();
         await services.alerts.load();
-        const recovered = await services.runner.start();
+        const { rest, ...recovered } = await services.runner.start();
         const interrupted = await services.turns.recover();
-        const { dead } = recovered;
+        let { dead } = recovered;
         metrics.gauge("jobs_given_up", "Jobs given up at this start, after three crashes.", () => dead);
         if (recovered.recovered + recovered.dead + interrupted > 0) {
           log.info("took up what was under way at the last stop", { ...recovered, interrupted });
         }
+        void rest?.then((others) => {
+          dead += others.dead;
+          log.info("took up the rest of it", others);
+        });
         const { runner, turns } = services;
         const heard = () => {
           runner.lookAround();

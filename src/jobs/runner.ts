@@ -3,6 +3,7 @@ import { newId } from "../lib/ids.ts";
 import { ActiveJob } from "./active-job.ts";
 import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
 import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, room } from "./lane.ts";
+import { createRecovery, type Recovered, type Recovery } from "./recovery.ts";
 import type { JobStore } from "./store.ts";
 
 /** A job that a store operation is about to insert, its slot reserved when it is inserted running. */
@@ -47,8 +48,11 @@ export type Runner = {
    * where it is under way.
    */
   wake(ref: string): Promise<void>;
-  /** Takes over what an earlier life left behind. Call once, before the first request. */
-  start(): Promise<{ recovered: number; dead: number }>;
+  /**
+   * Takes over what an earlier life left behind: before it answers, all of a usual life; `rest` is what a hundred
+   * thousand jobs more come to, taken over beside the requests. Call once, before the first request.
+   */
+  start(): Promise<Recovered & { rest?: Promise<Recovered> }>;
   /** Takes no more work, waits for what runs, at most `patienceMs`; the rest is put back for the next start. */
   stop(patienceMs: number): Promise<{ unfinished: number }>;
   inFlight(): Record<Lane, number>;
@@ -91,6 +95,7 @@ export function createRunner(deps: {
     lanes.set(name, newLane(name));
   }
   let stopping = false;
+  let recovery: Recovery | undefined;
   let whenIdle: (() => void) | undefined;
 
   const laneOf = (name: Lane): LaneState => lanes.get(name)!;
@@ -290,6 +295,7 @@ export function createRunner(deps: {
         crashes: 0,
         created_at: now,
       };
+      if (direct) recovery?.except(row.id);
       return { row, payload };
     },
 
@@ -337,28 +343,32 @@ export function createRunner(deps: {
     },
 
     async start() {
-      const limits: Record<string, number> = {};
-      for (const kind of kinds.values()) if (kind.crash_limit) limits[kind.kind] = kind.crash_limit;
-      const { recovered, dead } = await store.recover(limits, clock.now());
-      for (const row of dead) {
-        report("a job was given up after repeated crashes", {
-          kind: row.kind,
-          ref: row.ref,
-          crashes: row.crashes,
-        });
-        await kindOf(row.kind).dead?.(row.ref, "crash_loop");
-        await store.bury(row.id);
-      }
+      recovery = createRecovery({ store, clock, owner, report, kinds: [...kinds.values()] });
+      const { recovered, dead, isWhole } = await recovery.first();
       for (const lane of lanes.values()) {
         for (const { tenant, key } of await store.waitingKeys(lane.name)) lane.backlog.add(tenant, key);
         lane.swept = clock.now();
         await sweep(lane);
       }
-      return { recovered, dead: dead.length };
+      if (isWhole) {
+        recovery = undefined;
+        return { recovered, dead };
+      }
+      const rest = recovery.rest(({ lane: name, tenant, key }) => {
+        const lane = laneOf(name);
+        lane.backlog.add(tenant, key);
+        lane.fresh.add(key);
+        pump(lane);
+      });
+      void rest.then(() => {
+        recovery = undefined;
+      });
+      return { recovered, dead, rest };
     },
 
     async stop(patienceMs) {
       stopping = true;
+      recovery?.stop();
       for (const lane of lanes.values()) {
         lane.cancelTimer?.();
         lane.cancelCrowdLook?.();

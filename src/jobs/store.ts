@@ -2,6 +2,9 @@ import type { JobRow, Lane, Lease } from "./job.ts";
 
 export type Waiting = { tenant: string; key: string };
 
+/** A job that runs on record and in nobody's hands. */
+export type Orphan = Lease & Waiting & { lane: Lane };
+
 export type JobStore = {
   insert(jobs: JobRow[]): Promise<void>;
   /** Takes up to `count` due jobs of each key, oldest first; each comes back running, one attempt up. */
@@ -12,11 +15,17 @@ export type JobStore = {
   release(lease: Lease, at: number, reason: string): Promise<boolean>;
   /** Puts running jobs back untouched: a shutdown that would not wait for them. */
   requeue(leases: Lease[]): Promise<void>;
+  /** Running jobs of the lanes that `owner` did not claim, by id, past `after`. */
+  orphans(range: { lanes: Lane[]; owner: string; after: string; count: number }): Promise<Orphan[]>;
   /**
-   * At start, when the instance lock proves every running row an orphan: all are ready again, but for
-   * those whose kind has a limit of crashes and that reached it. They are dead, and returned until buried.
+   * Of a start, when the instance lock proves them orphans: all are ready again, but for those whose kind has
+   * a limit of crashes and that reached it. They are dead, and returned until buried, those of earlier starts too.
    */
-  recover(limits: Record<string, number>, now: number): Promise<{ recovered: number; dead: JobRow[] }>;
+  recover(
+    orphans: Lease[],
+    limits: Record<string, number>,
+    now: number,
+  ): Promise<{ recovered: number; dead: JobRow[] }>;
   /** Forgets a dead job, after what it worked was ended. */
   bury(id: string): Promise<void>;
   /** Every key with ready work, due or not. */

@@ -239,6 +239,66 @@ describe("starting and stopping", () => {
     expect(next.rows()).toEqual([]);
   });
 
+  /** Running, in nobody's hands; ids in the order of `n`. */
+  const orphans = ({ storage }: ReturnType<typeof setup>, count: number, lane = "runs") =>
+    storage.reader.run(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+       INSERT INTO jobs (id, lane, kind, tenant, key, ref, state, run_at, attempt, crashes, owner, created_at)
+       SELECT printf('%s-%06d', ?2, i), ?2, iif(?2 = 'turns', 'turn', 'run'), 't', 'old', printf('%s %d', ?2, i),
+         'running', 0, 1, iif(i % 1000 = 0, 2, 0), 'gone', 0 FROM n`,
+      count,
+      lane,
+    );
+  const states = ({ rows }: ReturnType<typeof setup>) =>
+    Object.groupBy(rows(), ({ state }) => state) as Record<string, { ref: string; attempt: number }[]>;
+
+  test("past what one life can leave, orphans are taken over beside new work, and nothing of that", async () => {
+    const world = setup();
+    const { runner, add, refs, dead } = world;
+    orphans(world, 7_200);
+    const { rest, ...before } = await runner.start();
+    expect(before).toEqual({ recovered: 5_994, dead: 6 });
+    await add({ ref: "new", key: "new" });
+    expect(await rest).toEqual({ recovered: 1_199, dead: 1 });
+    await settled();
+    expect(refs().sort()).toEqual(["new", "runs 1", "runs 2"]);
+    expect(dead).toHaveLength(7);
+    const { ready, running } = states(world);
+    expect([ready?.length, running?.map(({ ref, attempt }) => `${ref}, ${attempt}`).sort()]).toEqual([
+      7_200 - 7 - 2,
+      ["new, 1", "runs 1, 2", "runs 2, 2"],
+    ]);
+  });
+
+  test("turns are taken over before the first answer, however many others there are", async () => {
+    const world = setup();
+    const started: string[] = [];
+    const run = async (ref: string) => {
+      started.push(ref);
+      return done;
+    };
+    world.runner.register(defineJob({ kind: "turn", lane: "turns", per_key: 1, run }));
+    orphans(world, 6_500);
+    orphans(world, 2, "turns");
+    await world.runner.start();
+    await settled();
+    expect(started).toEqual(["turns 1", "turns 2"]);
+  });
+
+  test("a stop between two slices leaves the others to the next start", async () => {
+    const world = setup();
+    orphans(world, 8_000);
+    const { rest } = await world.runner.start();
+    await world.runner.stop(0);
+    await rest;
+    expect(states(world)["running"]!.length).toBeGreaterThan(500);
+    const next = setup({ storage: world.storage });
+    const { rest: others } = await next.runner.start();
+    await others;
+    await settled();
+    expect([next.refs(), states(next)["running"]!.length]).toEqual([["runs 1", "runs 2"], 2]);
+  });
+
   test("a stop waits for what runs", async () => {
     const { add, runner, started } = setup();
     await add({ ref: "a" });

@@ -110,27 +110,31 @@ function claim(db: Connection, args: { wanted: Wanted[]; owner: string; now: num
   );
 }
 
-/** One pass over the table: a hundred thousand orphans must not keep the first request waiting. */
-function recover(
-  db: Connection,
-  { limits, now }: { limits: Record<string, number>; now: number },
-): { recovered: number; dead: JobRow[] } {
+type Recovery = { orphans: Lease[]; limits: Record<string, number>; now: number };
+
+function recover(db: Connection, { orphans, limits, now }: Recovery): { recovered: number; dead: JobRow[] } {
   const kinds = Object.keys(limits);
   const limit = kinds.length === 0 ? "NULL" : `CASE kind ${kinds.map(() => "WHEN ? THEN ?").join(" ")} END`;
-  const buried = db.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE state = 'dead'")!.n;
-  // Without a limit the comparison is null, which is not true.
-  const changed = db.run(
-    `UPDATE jobs SET crashes = crashes + 1,
-       (state, error, owner, run_at) = (SELECT
-         iif(gone, 'dead', 'ready'), iif(gone, 'crash_loop', error), iif(gone, owner, NULL), iif(gone, run_at, min(run_at, ?))
-         FROM (SELECT crashes + 1 >= ${limit} AS gone))
-     WHERE state = 'running'`,
-    now,
-    ...Object.entries(limits).flat(),
-  );
+  const each = Object.entries(limits).flat();
+  let recovered = 0;
+  for (const { id, attempt } of orphans) {
+    // Without a limit the comparison is null, which is not true.
+    const now_is = db.get<{ state: string }>(
+      `UPDATE jobs SET crashes = crashes + 1,
+         (state, error, owner, run_at) = (SELECT
+           iif(gone, 'dead', 'ready'), iif(gone, 'crash_loop', error), iif(gone, owner, NULL), iif(gone, run_at, min(run_at, ?))
+           FROM (SELECT crashes + 1 >= ${limit} AS gone))
+       WHERE id = ? AND attempt = ? AND state = 'running' RETURNING state`,
+      now,
+      ...each,
+      id,
+      attempt,
+    );
+    if (now_is?.state === "ready") recovered++;
+  }
   // Those of an earlier start as well: the program may have died before it could end what they worked.
   const dead = db.all<JobRow>(`SELECT ${COLUMNS} FROM jobs WHERE state = 'dead' ORDER BY id`);
-  return { recovered: changed - (dead.length - buried), dead };
+  return { recovered, dead };
 }
 
 export const jobWrites = {
@@ -164,7 +168,17 @@ export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
   release: (lease, at, reason) => writer.submit("jobs.release", { lease, at, reason }),
   requeue: (leases) => writer.submit("jobs.requeue", leases),
   bury: (id) => writer.submit("jobs.bury", id),
-  recover: (limits, now) => writer.submit("jobs.recover", { limits, now }),
+  // In the order of ids: the table itself, from where the last slice ended.
+  orphans: async ({ lanes, owner, after, count }) =>
+    reader.all(
+      `SELECT id, attempt, lane, tenant, key FROM jobs
+       WHERE id > ? AND state = 'running' AND owner IS NOT ? AND lane IN (${lanes.map((lane) => `'${lane}'`)})
+       ORDER BY id LIMIT ?`,
+      after,
+      owner,
+      count,
+    ),
+  recover: (orphans, limits, now) => writer.submit("jobs.recover", { orphans, limits, now }),
   // One index look-up per key instead of a scan over all that waits: half a million rows of one key cost one step.
   waitingKeys: async (lane) =>
     reader.all(
