@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { createInterface, type Interface } from "node:readline/promises";
-import { iso } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { printable } from "../lib/terminal.ts";
 import { prefixOf } from "../server.ts";
@@ -22,24 +21,36 @@ export async function chat(call: Call): Promise<number> {
     throw usageError("--json needs a message", "give it behind the agent, or by standard input");
   if (message?.trim() === "") throw usageError("the message is empty");
   const { agent, key } = await withServices(call, (services) => prepared(call, services));
-  const { url, close } = await reached(call);
+  const giveBack = () => withServices(call, ({ keys }) => keys.admin.endLent(key.id));
+  const end = () => void giveBack().finally(() => process.exit(EXIT.forced));
+  for (const signal of LEAVING) process.once(signal, end);
   try {
-    const id = text(call.flags, "conversation") ?? `cli-${newId()}`;
-    const client = await chatClient({ url, key: key.key, agent: agent.id, conversation: id });
-    return message === undefined
-      ? await converse(call, client, agent)
-      : await answerOnce(call, client, message);
+    const { url, close } = await reached(call);
+    try {
+      const conversation = text(call.flags, "conversation") ?? `cli-${newId()}`;
+      const client = await chatClient({ url, key: key.key, agent: agent.id, conversation });
+      const talk = { call, client, end };
+      return message === undefined ? await converse(talk, agent) : await answerOnce(talk, message);
+    } finally {
+      await close();
+    }
   } finally {
-    await close();
-    await withServices(call, ({ keys }) => keys.admin.revoke(key.id));
+    for (const signal of LEAVING) process.off(signal, end);
+    await giveBack();
   }
 }
+
+/** `end`: leaves at once, and without the key. */
+type Talk = { call: Call; client: ChatClient; end(): void };
+
+// Of a terminal that is closed, and of whoever wants the program gone.
+const LEAVING = ["SIGHUP", "SIGTERM"] as const;
 
 const DAY_MS = 86_400_000;
 
 /** The agent by its id or its name, and a key of its project for as long as this takes. */
 async function prepared(call: Call, services: Services) {
-  const { agents, keys, clock } = services;
+  const { agents, keys } = services;
   const named = call.args[0]!;
   const found: Agent[] = [];
   for (const caller of await callersOf(call, services)) {
@@ -51,8 +62,7 @@ async function prepared(call: Call, services: Services) {
   if (!agent) throw new ExitError(EXIT.refused, `no agent ${named}`, "see errand agents list");
   if (another) throw new ExitError(EXIT.refused, `several agents are named ${named}`, "give its id");
   const { workspace_id, project_id } = agent;
-  const expires_at = iso(clock.now() + DAY_MS);
-  const key = await keys.admin.create({ name: "errand chat", workspace_id, project_id, expires_at });
+  const key = await keys.admin.lend({ name: "errand chat", workspace_id, project_id, for_ms: DAY_MS });
   return { agent, key };
 }
 
@@ -70,14 +80,15 @@ async function reached(call: Call): Promise<{ url: string; close(): Promise<void
   return { url: url + prefixOf(own), close: async () => void (await app.stop()) };
 }
 
-async function answerOnce(call: Call, client: ChatClient, message: string): Promise<number> {
-  const told = await tell(call, client, message);
+async function answerOnce(talk: Talk, message: string): Promise<number> {
+  const { call } = talk;
+  const told = await tell(talk, message);
   if (call.flags["json"]) putJson(call.output, told.record);
   return told.code;
 }
 
-async function converse(call: Call, client: ChatClient, { name }: Agent): Promise<number> {
-  const { output } = call;
+async function converse(talk: Talk, { name }: Agent): Promise<number> {
+  const { output } = talk.call;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   output.words(`talking to ${printable(name)}; Ctrl-C stops an answer, Ctrl-D ends\n`);
   try {
@@ -88,7 +99,7 @@ async function converse(call: Call, client: ChatClient, { name }: Agent): Promis
         return EXIT.ok;
       }
       if (asked.trim() === "") continue;
-      const { code } = await tell(call, client, asked, terminal);
+      const { code } = await tell(talk, asked, terminal);
       if (code === EXIT.refused) return code;
     }
   } finally {
@@ -116,14 +127,15 @@ function line(terminal: Interface, prompt: string): Promise<string | undefined> 
 type Told = { code: number; record: Record<string, unknown> };
 
 /** One message and all that follows from it, approvals included. */
-async function tell(call: Call, client: ChatClient, message: string, terminal?: Interface): Promise<Told> {
+async function tell({ call, client, end }: Talk, message: string, terminal?: Interface): Promise<Told> {
   const { output, flags } = call;
   const answer = new Answer(call);
-  const stop = onInterrupt(terminal, () => {
+  const first = () => {
     answer.isStopped = true;
     output.words("\nstopping; again to end at once\n");
     void client.stop();
-  });
+  };
+  const stop = onInterrupt(terminal, first, end);
   try {
     let parts: AsyncIterable<Part> | undefined = client.say(message);
     while (parts) {
@@ -167,12 +179,13 @@ async function isAllowed({ tool_name, args }: Asked, terminal?: Interface): Prom
 }
 
 /** The first Ctrl-C stops the answer, a second one ends the program. */
-function onInterrupt(terminal: Interface | undefined, stop: () => void): () => void {
+function onInterrupt(terminal: Interface | undefined, stop: () => void, end: () => void): () => void {
   let presses = 0;
   const press = () => {
     presses++;
-    if (presses > 1) process.exit(EXIT.forced);
-    stop();
+    if (presses > 2) process.exit(EXIT.forced);
+    else if (presses > 1) end();
+    else stop();
   };
   process.on("SIGINT", press);
   terminal?.on("SIGINT", press);

@@ -192,6 +192,18 @@ export function createKeys({
       get: async (id: string): Promise<KeyRecord> => present(await find(id)),
       rotate: async (id: string, request: RotateKey = {}): Promise<NewKey> => rotate(await find(id), request),
       revoke,
+
+      /**
+       * Issues a key for a moment: `endLent` leaves nothing of it. Where the program dies before, the key ends by
+       * itself after `for_ms`, and the next one of its name and project clears it away.
+       */
+      async lend({ for_ms, ...owner }: Omit<IssueKey, "expires_at"> & { for_ms: number }) {
+        const { project_id, name } = owner;
+        for (const key of await store.list({ project_id }))
+          if (key.name === name && statusOf(key, clock.now()) !== "active") await store.remove(key.id);
+        return issue({ ...owner, expires_at: iso(clock.now() + for_ms) });
+      },
+      endLent: (id: string): Promise<void> => store.remove(id),
     },
   };
 }

@@ -21,6 +21,7 @@ export type KeyStore = {
   rotate(old: { id: string; expires_at: number }, key: KeyRow): Promise<boolean>;
   /** False when there is no such key; a key that was revoked before keeps its time. */
   revoke(id: string, at: number): Promise<boolean>;
+  remove(id: string): Promise<void>;
   /** Nobody waits for it: stored with the next commit. */
   used(id: string, at: number): Promise<void>;
   get(id: string): Promise<KeyRow | undefined>;

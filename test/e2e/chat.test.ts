@@ -60,4 +60,23 @@ describe("errand chat beside a server", () => {
     );
     expect(body.messages.at(-1)).toMatchObject({ status: "stopped", content: "Hel" });
   });
+
+  test.each([{ signals: ["SIGHUP"] }, { signals: ["SIGTERM"] }, { signals: ["SIGINT", "SIGINT"] }] as const)(
+    "leaves no key behind, however it ends (%j)",
+    async ({ signals }) => {
+      const talk = chat("Hi");
+      const reader = talk.stdout.getReader();
+      const call = await model.next();
+      call.say("Hel");
+      await reader.read();
+      const keys = async () => {
+        const { stdout } = await errand.command("keys", "list", "--json");
+        return (JSON.parse(stdout) as { name: string }[]).map(({ name }) => name);
+      };
+      expect(await keys()).toContain("errand chat");
+      for (const signal of signals) talk.kill(signal);
+      expect(await talk.exited).toBe(130);
+      expect(await keys()).not.toContain("errand chat");
+    },
+  );
 });

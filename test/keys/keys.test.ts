@@ -275,3 +275,20 @@ test("the command line cannot make a key across workspaces", async () => {
   const crossed = { workspace_id: world.own.workspace_id, project_id: world.other.project_id };
   await expect(world.keys.admin.create({ name: "x", ...crossed })).rejects.toThrow("not found");
 });
+
+test("a key that the command line lends leaves nothing, also where the program died before it was given back", async () => {
+  const { admin } = world.keys;
+  const lend = () => admin.lend({ name: "a chat", ...world.own, for_ms: DAY });
+  const names = async () => (await admin.list()).map(({ name, status }) => `${name} ${status}`);
+  const before = await names();
+  const lost = await lend();
+  const kept = await lend();
+  expect(await opens(kept.key)).toBe(true);
+  await admin.endLent(kept.id);
+  expect(await opens(kept.key)).toBe(false);
+  await world.clock.advance(DAY);
+  expect(await opens(lost.key)).toBe(false);
+  await admin.create({ name: "a chat", ...world.other, expires_at: null });
+  await admin.endLent((await lend()).id);
+  expect(await names()).toEqual([...before, "a chat active"]);
+});

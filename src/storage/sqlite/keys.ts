@@ -26,6 +26,9 @@ export const keyWrites = {
   "keys.rotate": rotate,
   "keys.revoke": (db: Connection, { id, at }: { id: string; at: number }): boolean =>
     db.run("UPDATE keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?", at, id) === 1,
+  "keys.remove": (db: Connection, id: string): void => {
+    db.run("DELETE FROM keys WHERE id = ?", id);
+  },
   "keys.used": (db: Connection, { id, at }: { id: string; at: number }): void => {
     db.run("UPDATE keys SET last_used_at = ? WHERE id = ?", at, id);
   },
@@ -41,6 +44,7 @@ export const sqliteKeys = ({ reader, writer }: Storage): KeyStore => ({
   create: (key) => writer.submit("keys.create", key),
   rotate: (old, key) => writer.submit("keys.rotate", { old, key }),
   revoke: (id, at) => writer.submit("keys.revoke", { id, at }),
+  remove: (id) => writer.submit("keys.remove", id),
   used: (id, at) => writer.submit("keys.used", { id, at }, "lazy"),
   get: async (id) => reader.orm.select().from(keys).where(eq(keys.id, id)).get(),
   byPublicId: async (public_id) => reader.get<KeyRow>("SELECT * FROM keys WHERE public_id = ?", public_id),
