@@ -35,6 +35,9 @@ export async function branchOf(
       return { kind: isSame(text, at) ? "again" : "instead", turn_id: stood.turn_id };
     }
     case "repeated": {
+      const own = place.own === null ? undefined : await records.message(id, place.own);
+      if (own?.role === "user" && own.active)
+        return { kind: textOf(own) === text ? "again" : "instead", turn_id: own.turn_id };
       const last = await records.lastSaid(id);
       const isSame = last?.count === place.count && textOf(last.message) === text;
       if (isSame) return { kind: "again", turn_id: last.message.turn_id };

@@ -25,8 +25,9 @@ export type StreamRequest = {
  * `next`: behind all that was said. `again`: the answer named, or the newest, once more. `instead`: in the
  * place of the message named. `repeated`: `again` if the conversation has just this many messages of the
  * user and the last of them says the same; so clients before AI SDK 5 ask for an answer once more. They say a
- * message otherwise without naming it: it stands `instead` of the one that follows the answer `after`, or, where
- * answers have no such names, of the one that on record follows the very same `before`. `retold`:
+ * message otherwise without saying so: it stands `instead` of the one of its `own` name, or of the one that follows
+ * the answer `after`, or, where neither has a name, of the one that on record follows the very same `before`; none
+ * of that tells another first message from a next one. `retold`:
  * all that the user said, the newest last: where the conversation has that many messages or more, and the
  * same ones before the newest, this one is `again` or stands instead.
  */
@@ -34,7 +35,7 @@ export type Place =
   | { type: "next" }
   | { type: "again"; message_id: string | null }
   | { type: "instead"; message_id: string }
-  | { type: "repeated"; count: number; after: string | null; before: Spoken[] }
+  | { type: "repeated"; count: number; own: string | null; after: string | null; before: Spoken[] }
   | { type: "retold"; said: string[] };
 
 /** A message of a history as a client tells it. */
@@ -102,8 +103,13 @@ function placeOf(body: Record<string, unknown>, messages: unknown[]): Place {
   const answer = messages.at(-2);
   const isNamed = isObject(answer) && answer["role"] === "assistant" && isClientId(answer["id"]);
   const before = messages.slice(0, -1).flatMap(spokenOf);
-  return { type: "repeated", count, after: isNamed ? (answer["id"] as string) : null, before };
+  const own = isRandom(last["id"]) ? last["id"] : null;
+  return { type: "repeated", count, own, after: isNamed ? (answer["id"] as string) : null, before };
 }
+
+// A client that calls each of its messages "1" or "user" means nothing by it.
+const isRandom = (id: unknown): id is string => isClientId(id) && id.length >= SHORTEST_RANDOM;
+const SHORTEST_RANDOM = 16;
 
 /** Nothing of what is neither the user's nor the agent's. */
 function spokenOf(message: unknown): Spoken[] {

@@ -397,6 +397,21 @@ describe("a message said otherwise by clients before AI SDK 5, which do not name
     expect(await said()).toEqual(["u: One", "a: 1", "u: Zwei", "a: zwei"]);
   });
 
+  test("by its own name, the first one too", async () => {
+    const { w, agent, said } = await setup();
+    const send = (messages: object[], answer: string) => talk(w, agent, { id: "c1", messages }, answer);
+    const named = (id: string, content: string) => ({ id, ...user(content) });
+    const first = "msg-8Zb0c1lNq4pWxY7e";
+    await send([named(first, "One")], "1");
+    await send([named(first, "One"), answer("1"), named("short", "Two")], "2");
+    await send([named(first, "Eins")], "eins");
+    expect(await said()).toEqual(["u: Eins", "a: eins"]);
+    await send([named("short", "Two")], "next");
+    await send([named("short", "Three")], "next too");
+    await send([named(first, "Eins")], "once more");
+    expect(await said()).toEqual(["u: Eins", "a: once more"]);
+  });
+
   test("is the next one where nothing is certain", async () => {
     const { send, said, ids } = await twice();
     const before = ["u: One", "a: 1", "u: Two", "a: 2", "u: Three", "a: 3"];
