@@ -20,7 +20,7 @@ export type Alerts = ReturnType<typeof createAlerts>;
 
 /**
  * Mails to the owner of a workspace when a delivery is given up (one an hour for a webhook), when a webhook
- * is paused by the service, and when it recovers. Raised in the commit of the attempt that is the reason,
+ * is paused by the service, and when it recovers (of what was not told within that hour, after it). Raised in the commit of the attempt that is the reason,
  * sent by a job: neither a crash nor a mail server that is away loses one. Where no mail can be sent, the
  * log has it.
  */
@@ -82,7 +82,12 @@ export function createAlerts(deps: {
     /** The operation is committed, whether it raised the alert or not. */
     recorded(subscription_id: string, state: "success" | "retrying" | "failed", alert: PreparedAlert): void {
       if (state === "failed") troubled.add(subscription_id);
-      else troubled.delete(subscription_id);
+      // At worst it stays in the set, and its next success asks once more.
+      else
+        store.isTroubled(subscription_id).then(
+          (still) => void (still || troubled.delete(subscription_id)),
+          () => {},
+        );
       runner.committed([{ row: alert.job }]);
     },
 

@@ -51,10 +51,12 @@ export type AlertStore = {
     error: string | null;
     at: number;
   }): Promise<boolean>;
-  /** Subscriptions in trouble. */
+  /** Subscriptions in trouble, and those of whose trouble the owner has still to be told. */
   troubled(): Promise<string[]>;
+  isTroubled(subscription_id: string): Promise<boolean>;
   /** Drops ended alerts of before `before`, at most `limit`; how many there were. */
   forget(before: number, limit: number): Promise<number>;
+  /** Those alone that are in trouble now. */
   troubledCount(): Promise<number>;
   counts(): Promise<{ kind: AlertKind; state: AlertState; count: number }[]>;
 };

@@ -105,6 +105,32 @@ describe("the owner is told", () => {
     expect(subjects()).toHaveLength(3);
   });
 
+  test("after the hour, of what was given up and mended within it", async () => {
+    const { subscribe, target, happen, server, subjects, answer, clock, replays, caller } = await world();
+    await using _ = server;
+    const { id } = await subscribe({ url: target.url, name: "moody", ...impatient });
+    const turn = async (status: number) => {
+      answer.status = status;
+      await happen();
+    };
+    await turn(500);
+    await turn(200);
+    await clock.advance(HOUR / 2);
+    await turn(500); // of which nobody is told
+    await turn(200);
+    expect(subjects()).toHaveLength(2);
+    await clock.advance(HOUR / 2);
+    await turn(200);
+    expect(subjects()[2]).toBe("Errand delivers again to moody");
+    const text = server.received[2]!.raw.replace(/=\r\n/g, "");
+    const since = /replay \S+ --since (\S+)/.exec(text)![1]!;
+    expect((await replays.replay(caller, id, { since })).body.replayed).toBe(1);
+    await turn(200);
+    await clock.advance(HOUR);
+    await turn(200);
+    expect(subjects()).toHaveLength(3);
+  });
+
   test("of a pause and of the recovery, once each", async () => {
     const { subscribe, target, happen, server, subjects, answer, webhooks, caller, alerts } = await world();
     await using _ = server;

@@ -28,7 +28,7 @@ export function raiseAlert(db: Connection, result: AttemptResult, paused: boolea
   const at = attempt.started_at;
   const news =
     state === "success"
-      ? recovery(db, subscription_id)
+      ? recovery(db, subscription_id, at)
       : failure(db, { subscription_id, created_at, paused, at });
   if (!news) return;
   const details: AlertDetails = {
@@ -57,19 +57,25 @@ export function raiseAlert(db: Connection, result: AttemptResult, paused: boolea
 
 type News = { kind: AlertKind; since: number };
 
-/** The end of trouble; told where its beginning was. */
-function recovery(db: Connection, subscription_id: string): News | undefined {
-  const trouble = db.get<{ since: number }>(
-    "DELETE FROM troubles WHERE subscription_id = ? RETURNING since",
+/**
+ * The end of trouble. Trouble that the hour's quiet kept from being told is not forgotten with its end: it
+ * stays on record, and the first success after that hour tells of it, so that every delivery that was given
+ * up stands in some mail's replay.
+ */
+function recovery(db: Connection, subscription_id: string, at: number): News | undefined {
+  const trouble = db.get<{ since: number; alerted_at: number }>(
+    "SELECT since, alerted_at FROM troubles WHERE subscription_id = ?",
     subscription_id,
   );
   if (!trouble) return undefined;
-  const last = db.get<{ kind: AlertKind }>(
-    "SELECT kind FROM alerts WHERE subscription_id = ? ORDER BY id DESC LIMIT 1",
-    subscription_id,
-  );
-  return last?.kind === "recovered" ? undefined : { kind: "recovered", since: trouble.since };
+  const isUntold = db.get(`SELECT 1 WHERE ${lastKind("?1")} = 'recovered'`, subscription_id) !== undefined;
+  if (isUntold && trouble.alerted_at > at - QUIET_MS) return undefined;
+  db.run("DELETE FROM troubles WHERE subscription_id = ?", subscription_id);
+  return { kind: "recovered", since: trouble.since };
 }
+
+const lastKind = (subscription: string): string =>
+  `(SELECT kind FROM alerts WHERE subscription_id = ${subscription} ORDER BY id DESC LIMIT 1)`;
 
 type Failure = { subscription_id: string; created_at: number; paused: boolean; at: number };
 
@@ -134,8 +140,14 @@ export const sqliteAlerts = ({ reader, writer }: Storage): AlertStore => ({
   troubled: async () =>
     reader.all<{ id: string }>("SELECT subscription_id AS id FROM troubles").map(({ id }) => id),
   forget: (before, limit) => writer.submit("alerts.forget", { before, limit }, "lazy"),
+  isTroubled: async (subscription_id) =>
+    reader.get("SELECT 1 FROM troubles WHERE subscription_id = ?", subscription_id) !== undefined,
   troubledCount: async () =>
-    reader.get<{ count: number }>("SELECT count(*) AS count FROM troubles")?.count ?? 0,
+    reader.get<{ count: number }>(
+      `SELECT count(*) AS count FROM troubles t JOIN subscriptions s ON s.id = t.subscription_id
+       WHERE s.failing_since IS NOT NULL
+         OR ${lastKind("s.id")} IS NOT 'recovered'`,
+    )?.count ?? 0,
   counts: async () =>
     reader.all("SELECT kind, state, count(*) AS count FROM alerts GROUP BY kind, state ORDER BY kind, state"),
 });
