@@ -33,8 +33,11 @@ export function resettable(template: Storage): { storage: Storage; reset(): Prom
     const rows = db.all<Row>(`SELECT * FROM "${name}"`);
     const columns = Object.keys(rows[0] ?? {});
     const insert = `INSERT INTO "${name}" (${columns.join()}) VALUES (${columns.map(() => "?").join()})`;
-    return rows.map((row) => ({ insert, values: Object.values(row) }));
+    return rows.map((row) => ({ name, insert, values: Object.values(row) }));
   });
+  const filled = new Set(kept.map(({ name }) => name));
+  const others = tables.map(({ name }) => name).filter((name) => !filled.has(name));
+  const whichHaveRows = `SELECT ${others.map((name) => `EXISTS (SELECT 1 FROM "${name}") AS "${name}"`).join()}`;
   return {
     storage: { reader: db, writer },
     async reset() {
@@ -43,7 +46,9 @@ export function resettable(template: Storage): { storage: Storage; reset(): Prom
       while (writer.health().queued > 0);
       // Those who refer to others were made after them. No pragma here: each has all statements prepared again.
       db.run("BEGIN");
-      for (const { name } of tables.toReversed()) db.run(`DELETE FROM "${name}"`);
+      const hasRows = db.get(whichHaveRows)!;
+      for (const { name } of tables.toReversed())
+        if (filled.has(name) || hasRows[name]) db.run(`DELETE FROM "${name}"`);
       for (const { insert, values } of kept) db.run(insert, ...values);
       db.run("COMMIT");
     },
