@@ -204,11 +204,10 @@ async function walk(
         if (status >= 500) report.odd.push(`${what}: ${status} ${text.slice(0, 300)}`);
         else if (status >= 400 && type?.startsWith("application/json")) {
           const { error } = JSON.parse(text) as { error?: Record<string, unknown> };
-          if (
-            !(OF_OPENAI.test(path) ? ["message", "type"] : ["code", "request_id"]).every(
-              (field) => error?.[field],
-            )
-          )
+          // What is no path at all is refused before anybody asks whose it might be.
+          const isOpenAi = OF_OPENAI.test(path) && !text.includes("a canonical path");
+          const form = isOpenAi ? ["message", "type"] : ["code", "request_id"];
+          if (!form.every((field) => error?.[field]))
             report.odd.push(`${what}: ${status} without code: ${text.slice(0, 200)}`);
         }
       } catch (error) {

@@ -2,10 +2,10 @@
  * Kills the program with SIGKILL under load, again and again, and then counts: every webhook that was
  * answered 202 must have one execution, ended, and no execution may have ended twice.
  *
- *     bun scripts/faults/kill9.ts [--rounds 20] [--seed 1] [--mixed] [--json]
+ *     bun scripts/faults/kill9.ts [--rounds 20] [--seed 1] [--mixed] [--runs 50] [--migrations 5] [--json]
  *
  * `--mixed`: streams, waits and commands beside the webhooks, kills of commands (backup, prune, rotation) as
- * well, and of migrations of an older database.
+ * well, and of migrations of an older database; a round is killed once so many runs of it are acknowledged.
  *
  * Exit code 0 when nothing was lost, 1 when something was.
  */
@@ -155,12 +155,16 @@ if (import.meta.main) {
       rounds: { type: "string", default: "20" },
       seed: { type: "string", default: "1" },
       mixed: { type: "boolean", default: false },
+      runs: { type: "string", default: "50" },
+      migrations: { type: "string" },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
   if (values.help) {
-    console.log("usage: scripts/faults/kill9 [--rounds 20] [--seed 1] [--mixed] [--json]");
+    console.log(
+      "usage: scripts/faults/kill9 [--rounds 20] [--seed 1] [--json] [--mixed [--runs 50] [--migrations 5]]",
+    );
     process.exit(0);
   }
   const plan = {
@@ -169,7 +173,11 @@ if (import.meta.main) {
     progress: values.json ? undefined : (text: string) => void process.stderr.write(`\r\x1b[K${text}`),
   };
   const mixed = values.mixed
-    ? await mixedRounds({ ...plan, migrations: Math.ceil(plan.rounds / 4) })
+    ? await mixedRounds({
+        ...plan,
+        runs: Number(values.runs),
+        migrations: Number(values.migrations ?? Math.ceil(plan.rounds / 4)),
+      })
     : undefined;
   const report = mixed ?? (await killRounds(plan));
   if (values.json) console.log(JSON.stringify({ seed: plan.seed, ...report }));
