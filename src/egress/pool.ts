@@ -1,6 +1,7 @@
 import type { Wire } from "./wire.ts";
 
-const IDLE_PER_HOST = 256;
+// As many as may be under way to one host: a burst that ends must not close what the next one opens again.
+const IDLE_PER_HOST = 512;
 const SWEEP_MS = 2_000;
 
 /**

@@ -1,7 +1,7 @@
 import { iso } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Filters, includeFields } from "../webhooks/filters.ts";
-import { bytesOf } from "./store.ts";
+import { bytesOf, type HeadParts, headOf } from "./store.ts";
 
 /**
  * The body of a delivery (interface 6.2), written once: these bytes are stored, signed and sent on every
@@ -15,11 +15,11 @@ export function envelope(
   const data = filters
     ? JSON.stringify(includeFields(event.data, filters.include_fields))
     : (event.text ?? JSON.stringify(event.data));
-  return bytesOf({ head: envelopeHead(event, subscription), body: "" }, data);
+  return bytesOf({ head: headOf(partsOf(event), subscription.id), body: "" }, data);
 }
 
-/** All that stands before the data: see `bytesOf`. */
-export function envelopeHead(event: { kind: string; at: number }, { id }: { id: string }): string {
-  const head = JSON.stringify({ event: event.kind, timestamp: iso(event.at), webhook_id: id });
-  return `${head.slice(0, -1)},"data":`;
+/** All that stands before the data, but for the webhook's id. */
+export function partsOf(event: { kind: string; at: number }): HeadParts {
+  const head = JSON.stringify({ event: event.kind, timestamp: iso(event.at), webhook_id: "" });
+  return [head.slice(0, -2), '","data":'];
 }

@@ -19,6 +19,9 @@ export type EventKind = (typeof EVENT_KINDS)[number];
 /** What a delivery of several events says in the place of a kind (design 3). */
 export const BATCH_KIND = "batch";
 
+/** The kind of job that sends a delivery. */
+export const DELIVERY_JOB = "delivery.attempt";
+
 /** What a subscription may list: a kind, a family of kinds, or all. */
 export const EVENT_PATTERNS = [...EVENT_KINDS, "agent.*", "workflow.*", "*"] as const;
 

@@ -1,18 +1,18 @@
 import type { JobRow } from "../jobs/job.ts";
-import type { Placement, Runner } from "../jobs/runner.ts";
+import { isStored, type Placement, type Runner } from "../jobs/runner.ts";
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { evaluate } from "../webhooks/conditions.ts";
 import { attemptsMax } from "../webhooks/retry-schedule.ts";
-import { envelope, envelopeHead } from "./envelope.ts";
-import { type EventKind, MOST_HOPS, matches } from "./schema.ts";
+import { envelope, partsOf } from "./envelope.ts";
+import { DELIVERY_JOB, type EventKind, MOST_HOPS, matches } from "./schema.ts";
 import {
   bytesOf,
   type DeliveryRow,
   type EventRow,
   type EventStore,
+  headOf,
   type Outbox,
-  type PlannedDelivery,
   type Subscriber,
   type WaitingDelivery,
 } from "./store.ts";
@@ -32,8 +32,6 @@ export type Events = {
    */
   plan(scope: Scope, events: NewEvent[], hop: number): Promise<PlannedEvents>;
 };
-
-export const DELIVERY_JOB = "delivery.attempt";
 
 export function createEvents({
   store,
@@ -79,15 +77,22 @@ export function createEvents({
       data: text,
       created_at: event.at,
     };
-    const deliveries: DeliveryRow[] = [];
-    const jobs: JobRow[] = [];
+    const outbox: Outbox = {
+      event: row,
+      hop,
+      head: partsOf(event),
+      outgoing: [],
+      refused: [],
+      jobs: [],
+    };
     const waiting: WaitingDelivery[] = [];
     for (const subscriber of wanted) {
+      const { id: subscription_id, filters } = subscriber;
       const refusal = refusalOf(subscriber, data, hop);
       const delivery: DeliveryRow = {
         id: newId(),
         event_id: row.id,
-        subscription_id: subscriber.id,
+        subscription_id,
         kind: event.kind,
         state: refusal?.state ?? "pending",
         reason: refusal?.reason ?? null,
@@ -102,37 +107,29 @@ export function createEvents({
         created_at: event.at,
         ended_at: refusal ? event.at : null,
       };
-      if (subscriber.waits && !refusal) {
+      if (refusal) {
+        outbox.refused.push(delivery);
+        continue;
+      }
+      if (subscriber.waits) {
         waiting.push({ delivery, job: wait(planned, tenant, subscriber) });
         continue;
       }
-      deliveries.push(refusal ? delivery : withBytes(delivery, { event, data, text }, subscriber));
-      if (!refusal) {
-        const job = { tenant, key: subscriber.id, ref: delivery.id };
-        const placement = runner.place(DELIVERY_JOB, job, delivery);
-        planned.placements.push(placement);
-        jobs.push(placement.row);
+      // Whoever sends it has the bytes; what is stored gets them without the data that it has already.
+      if (filters) {
+        delivery.body = envelope({ kind: event.kind, at: event.at, data, text }, subscriber);
+        outbox.outgoing.push([delivery.id, subscription_id, delivery.attempts_max, delivery.body]);
+      } else {
+        delivery.body = bytesOf({ head: headOf(outbox.head, subscription_id), body: "" }, text);
+        outbox.outgoing.push([delivery.id, subscription_id, delivery.attempts_max]);
       }
+      const job = { tenant, key: subscription_id, ref: delivery.id, size: delivery.body.length };
+      const placement = runner.place(DELIVERY_JOB, job, delivery);
+      planned.placements.push(placement);
+      if (isStored(placement)) outbox.jobs.push(placement.row);
     }
-    planned.outbox.push(
-      waiting.length > 0 ? { event: row, deliveries, jobs, waiting } : { event: row, deliveries, jobs },
-    );
-  }
-
-  /** Writes the body for whoever sends it; what is stored gets it without the data it has already. */
-  function withBytes(
-    delivery: DeliveryRow,
-    { event, data, text }: { event: NewEvent; data: JsonObject; text: string },
-    subscriber: Subscriber,
-  ): PlannedDelivery {
-    if (subscriber.filters) {
-      delivery.body = envelope({ kind: event.kind, at: event.at, data, text }, subscriber);
-      return delivery;
-    }
-    const head = envelopeHead(event, subscriber);
-    const planned = { ...delivery, head };
-    delivery.body = bytesOf(planned, text);
-    return planned;
+    if (waiting.length > 0) outbox.waiting = waiting;
+    planned.outbox.push(outbox);
   }
 
   /** A job for the commit to use or not; if it does, it may be due at once, so the runner is to look. */

@@ -65,13 +65,27 @@ export type PlannedDelivery = DeliveryRow & { head?: string | null };
 export const bytesOf = ({ head, body }: Pick<PlannedDelivery, "head" | "body">, data: string): string =>
   head == null ? body : `${head}${data}}`;
 
+/** What stands before the data of an event, around the webhook's id: the same for all who hear of it. */
+export type HeadParts = [before: string, after: string];
+
+export const headOf = ([before, after]: HeadParts, webhook_id: string): string =>
+  `${before}${webhook_id}${after}`;
+
+/** A delivery that goes out at once. `body`: its bytes, where they are not the event whole. */
+export type Outgoing = [id: string, subscription_id: string, attempts_max: number, body?: string];
+
 /**
- * An event with one answer for every subscription that lists its kind, and the jobs of those to be sent.
+ * An event with one answer for every subscription that lists its kind, and the jobs of those that must wait.
  * A store operation inserts it whole, in the commit of the state change that it tells of (the outbox).
  */
 export type Outbox = {
   event: EventRow;
-  deliveries: PlannedDelivery[];
+  /** Of the deliveries. */
+  hop: number;
+  head: HeadParts;
+  outgoing: Outgoing[];
+  /** What is not to be sent, and why. */
+  refused: DeliveryRow[];
   jobs: JobRow[];
   waiting?: WaitingDelivery[];
 };

@@ -16,8 +16,10 @@ export class ActiveJob implements JobRun, Cancel, News {
   constructor(
     readonly row: JobRow,
     readonly payload: unknown,
+    isStored: boolean,
   ) {
     this.lease = { id: row.id, attempt: row.attempt };
+    if (!isStored) this.lease.unstored = true;
   }
 
   get attempt(): number {

@@ -18,8 +18,11 @@ export type JobRow = {
   created_at: number;
 };
 
-/** Proof of holding a job: results under an older attempt change nothing. */
-export type Lease = { id: string; attempt: number };
+/**
+ * Proof of holding a job: results under an older attempt change nothing. `unstored`: the job has no row, and
+ * the state of what it works is the proof.
+ */
+export type Lease = { id: string; attempt: number; unstored?: true };
 
 /**
  * How a run of a job ended.
@@ -70,8 +73,20 @@ export type JobKind = {
   /** Crashes of the program with this job under way before it is given up; undefined: never. */
   crash_limit?: number;
   run(ref: string, run: JobRun): Promise<Fate>;
+  unstored?: Unstored;
   /** Told once when the job is given up (crash loop); ends what `ref` names with `reason`. */
   dead?(ref: string, reason: string): Promise<void>;
+};
+
+/**
+ * For kinds whose work says by its own state that it is under way: what starts from memory, or waits there for
+ * its turn, needs no row in the queue, and gets one only if it has to wait for a time.
+ */
+export type Unstored = {
+  /** Puts down the row of a job that is worked again at `at`, unless its work is over. */
+  putDown(job: JobRow, at: number, reason: string): Promise<void>;
+  /** At start: rows for all that an earlier life left under way without one; how many. */
+  recover(now: number): Promise<number>;
 };
 
 export const defineJob = (kind: JobKind): JobKind => kind;

@@ -1,5 +1,6 @@
 import { Backlog } from "./backlog.ts";
 import type { Lane } from "./job.ts";
+import { Queue } from "./queue.ts";
 
 /** Most jobs in flight of each lane. */
 export type Capacity = Record<Lane, number>;
@@ -18,7 +19,11 @@ export type LaneState = {
   /** Most in flight of one key; its last registered kind gives it. */
   cap: (key: string) => number;
   perKey: Map<string, number>;
+  /** Keys whose jobs wait for a slot, in memory or in the store. */
   backlog: Backlog;
+  /** Those of them that may have jobs in the store; the ones in memory are older. */
+  stored: Set<string>;
+  queue: Queue;
   claiming: boolean;
   /** Keys that got a job while a claim was under way: it may not have seen it. */
   fresh: Set<string>;
@@ -38,6 +43,8 @@ export const newLane = (name: Lane): LaneState => ({
   cap: () => 0,
   perKey: new Map(),
   backlog: new Backlog(),
+  stored: new Set(),
+  queue: new Queue(),
   claiming: false,
   fresh: new Set(),
   swept: 0,

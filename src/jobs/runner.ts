@@ -6,8 +6,17 @@ import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, r
 import { createRecovery, type Recovered, type Recovery } from "./recovery.ts";
 import type { JobStore } from "./store.ts";
 
-/** A job that a store operation is about to insert, its slot reserved when it is inserted running. */
-export type Placement = { readonly row: JobRow; readonly payload?: unknown };
+/** A job that a store operation is about to insert, its slot reserved when it is running and not queued. */
+export type Placement = {
+  readonly row: JobRow;
+  readonly payload?: unknown;
+  /** `queued`: running as far as the store is concerned, and waiting in memory for a slot. Neither has a row. */
+  readonly unstored?: "started" | "queued";
+  readonly size?: number;
+};
+
+/** Whether the row is to be inserted at all. */
+export const isStored = ({ unstored }: Placement): boolean => unstored === undefined;
 
 export type NewJob = {
   tenant: string;
@@ -16,6 +25,8 @@ export type NewJob = {
   run_at?: number;
   /** Not started from memory: whether it is stored at all is decided in the operation. */
   waits?: boolean;
+  /** Of the payload, in characters, where it may be large. */
+  size?: number;
 };
 
 type Report = (message: string, fields: Record<string, unknown>) => void;
@@ -29,7 +40,9 @@ type Report = (message: string, fields: Record<string, unknown>) => void;
  *     start ─> run ─> settled | done | retry(at)  ─> slot free ─> pump
  *
  * A job is inserted running when its lane and its key have room and no older job of the key waits;
- * everything else, and everything after a restart, goes by the backlog. One timer waits for the next
+ * everything else, and everything after a restart, goes by the backlog. A kind whose work tells by itself that
+ * it is under way (`unstored`) has no row while it is worked from memory, and waits there as well: a claim
+ * costs more than a short job does. One timer waits for the next
  * job to fall due; a sweep each few seconds is the backstop and finds what the command line added.
  */
 export type Runner = {
@@ -117,13 +130,22 @@ export function createRunner(deps: {
     freeSlots(lane, capacity[lane.name], isProven);
 
   function pump(lane: LaneState): void {
-    if (lane.claiming || stopping || lane.backlog.size === 0) return;
+    if (stopping || lane.backlog.size === 0) return;
     const slots = Math.min(slotsOf(lane, true), LARGEST_CLAIM);
     const forAll = slotsOf(lane, false) >= slots;
     if (!forAll || slots <= 0) lookAtCrowd(lane);
     if (slots <= 0) return;
-    const shares = lane.backlog.share(slots, (key) => (forAll || lane.isProven(key) ? room(lane, key) : 0));
-    if (shares.size === 0) return;
+    const shares = lane.backlog.share(slots, (key) => {
+      if (!forAll && !lane.isProven(key)) return 0;
+      const most = room(lane, key);
+      return lane.claiming ? Math.min(most, lane.queue.count(key)) : most;
+    });
+    for (const [key, count] of shares) {
+      const left = count - startQueued(lane, key, count);
+      if (left > 0 && lane.stored.has(key)) shares.set(key, left);
+      else shares.delete(key);
+    }
+    if (shares.size === 0 || lane.claiming) return;
     lane.claiming = true;
     lane.fresh.clear();
     const wanted = [...shares].map(([key, count]) => ({ lane: lane.name, key, count }));
@@ -137,6 +159,24 @@ export function createRunner(deps: {
         clock.after(STORE_RETRY_MS, () => pump(lane));
       },
     );
+  }
+
+  /** Starts up to `count` jobs of the key that wait in memory; how many. */
+  function startQueued(lane: LaneState, key: string, count: number): number {
+    let started = 0;
+    for (; started < count; started++) {
+      const job = lane.queue.take(key);
+      if (!job) break;
+      reserve(lane, key, 1);
+      begin(job.row, job.payload, false);
+    }
+    if (lane.queue.count(key) === 0 && !lane.stored.has(key)) lane.backlog.remove(key);
+    return started;
+  }
+
+  function addStored(lane: LaneState, tenant: string, key: string): void {
+    lane.backlog.add(tenant, key);
+    lane.stored.add(key);
   }
 
   /** Puts aside what only waits, if there is work for its slot. */
@@ -164,7 +204,9 @@ export function createRunner(deps: {
     for (const [key, missing] of shares) {
       if (missing <= 0) continue;
       free(lane, key, missing);
-      if (!lane.fresh.has(key)) lane.backlog.remove(key); // fewer than asked: nothing due is left of it
+      if (lane.fresh.has(key)) continue;
+      lane.stored.delete(key); // fewer than asked: nothing due is left of it
+      if (lane.queue.count(key) === 0) lane.backlog.remove(key);
     }
     for (const row of rows) {
       begin(row, parked.get(row.id));
@@ -173,8 +215,8 @@ export function createRunner(deps: {
     pump(lane);
   }
 
-  function begin(row: JobRow, payload?: unknown): void {
-    const job = new ActiveJob(row, payload);
+  function begin(row: JobRow, payload: unknown, isStored = true): void {
+    const job = new ActiveJob(row, payload, isStored);
     active.set(row.id, job);
     const ended = () => {
       active.delete(row.id);
@@ -215,9 +257,11 @@ export function createRunner(deps: {
       try {
         if (fate.kind === "settled") {
           if (fate.due !== undefined) armTimer(laneOf(row.lane), fate.due);
-        } else if (fate.kind === "done") await store.finish(lease);
-        else {
-          await store.release(lease, fate.at, fate.reason);
+        } else if (fate.kind === "done") {
+          if (!lease.unstored) await store.finish(lease);
+        } else {
+          if (lease.unstored) await kindOf(row.kind).unstored?.putDown(row, fate.at, fate.reason);
+          else await store.release(lease, fate.at, fate.reason);
           armTimer(laneOf(row.lane), fate.at);
         }
         return;
@@ -247,7 +291,7 @@ export function createRunner(deps: {
       // Where the clock runs fast, minutes of it pass between a job's time and its commit.
       const since = clock.pace ? 0 : Math.min(lane.swept, now) - OVERLAP_MS;
       const due = await store.dueKeys(lane.name, since, now, MOST_DUE_KEYS);
-      for (const { tenant, key } of due) lane.backlog.add(tenant, key);
+      for (const { tenant, key } of due) addStored(lane, tenant, key);
       if (due.length < MOST_DUE_KEYS) lane.swept = now;
       const next = await store.nextDue(lane.name, now);
       armTimer(lane, Math.min(next ?? Number.POSITIVE_INFINITY, now + SWEEP_MS));
@@ -274,14 +318,20 @@ export function createRunner(deps: {
       const lane = laneOf(kind.lane);
       const now = clock.now();
       const run_at = job.run_at ?? now;
+      const isDue = !stopping && !job.waits && run_at <= now;
       const direct =
-        !stopping &&
-        !job.waits &&
-        run_at <= now &&
+        isDue &&
         slotsOf(lane, lane.isProven(job.key)) > 0 &&
         !lane.backlog.has(job.key) &&
         room(lane, job.key) > 0;
       if (direct) reserve(lane, job.key, 1);
+      const queued =
+        isDue &&
+        !direct &&
+        kind.unstored !== undefined &&
+        capacity[lane.name] > 0 &&
+        !lane.stored.has(job.key) &&
+        lane.queue.reserve(job.key, job.size ?? 0);
       const row: JobRow = {
         id: newId(),
         lane: kind.lane,
@@ -289,35 +339,46 @@ export function createRunner(deps: {
         tenant: job.tenant,
         key: job.key,
         ref: job.ref,
-        state: direct ? "running" : "ready",
+        state: direct || queued ? "running" : "ready",
         run_at,
-        attempt: direct ? 1 : 0,
+        attempt: direct || queued ? 1 : 0,
         crashes: 0,
         created_at: now,
       };
+      if (queued) return { row, payload, unstored: "queued", size: job.size ?? 0 };
+      if (direct && kind.unstored) return { row, payload, unstored: "started" };
       if (direct) recovery?.except(row.id);
       return { row, payload };
     },
 
     committed(placements) {
-      for (const { row, payload } of placements) {
-        if (row.state === "running") begin(row, payload);
+      const waiting = new Set<LaneState>();
+      for (const placement of placements) {
+        const { row, payload } = placement;
+        if (placement.unstored === "queued") {
+          const lane = laneOf(row.lane);
+          lane.queue.add(row.key, { row, payload, size: placement.size ?? 0 });
+          lane.backlog.add(row.tenant, row.key);
+          waiting.add(lane);
+        } else if (row.state === "running") begin(row, payload, isStored(placement));
         else if (row.run_at > clock.now()) armTimer(laneOf(row.lane), row.run_at);
         else {
           const lane = laneOf(row.lane);
           if (capacity[lane.name] === 0) deps.handedOver?.();
           if (payload !== undefined && capacity[lane.name] > 0 && parked.size < MOST_PARKED)
             parked.set(row.id, payload);
-          lane.backlog.add(row.tenant, row.key);
+          addStored(lane, row.tenant, row.key);
           lane.fresh.add(row.key);
-          pump(lane);
+          waiting.add(lane);
         }
       }
+      for (const lane of waiting) pump(lane);
     },
 
     dropped(placements) {
-      for (const { row } of placements) {
-        if (row.state === "running") free(laneOf(row.lane), row.key);
+      for (const { row, unstored, size = 0 } of placements) {
+        if (unstored === "queued") laneOf(row.lane).queue.release(size);
+        else if (row.state === "running") free(laneOf(row.lane), row.key);
       }
     },
 
@@ -337,7 +398,7 @@ export function createRunner(deps: {
       if (!found || stopping) return;
       if (capacity[found.lane] === 0) return deps.handedOver?.();
       const lane = laneOf(found.lane);
-      lane.backlog.add(found.tenant, found.key);
+      addStored(lane, found.tenant, found.key);
       lane.fresh.add(found.key);
       pump(lane);
     },
@@ -346,7 +407,7 @@ export function createRunner(deps: {
       recovery = createRecovery({ store, clock, owner, report, kinds: [...kinds.values()] });
       const { recovered, dead, isWhole } = await recovery.first();
       for (const lane of lanes.values()) {
-        for (const { tenant, key } of await store.waitingKeys(lane.name)) lane.backlog.add(tenant, key);
+        for (const { tenant, key } of await store.waitingKeys(lane.name)) addStored(lane, tenant, key);
         lane.swept = clock.now();
         await sweep(lane);
       }
@@ -356,7 +417,7 @@ export function createRunner(deps: {
       }
       const rest = recovery.rest(({ lane: name, tenant, key }) => {
         const lane = laneOf(name);
-        lane.backlog.add(tenant, key);
+        addStored(lane, tenant, key);
         lane.fresh.add(key);
         pump(lane);
       });
@@ -381,7 +442,8 @@ export function createRunner(deps: {
       }
       const rest = [...active.values()];
       for (const job of rest) job.abort(new Error("shutting down"));
-      if (rest.length > 0) await store.requeue(rest.map((job) => job.lease));
+      const stored = rest.filter((job) => !job.lease.unstored);
+      if (stored.length > 0) await store.requeue(stored.map((job) => job.lease));
       return { unfinished: rest.length };
     },
 

@@ -1,6 +1,5 @@
 import type { Alerts } from "../alerts/service.ts";
-import { BATCH_KIND } from "../events/schema.ts";
-import { DELIVERY_JOB } from "../events/service.ts";
+import { BATCH_KIND, DELIVERY_JOB } from "../events/schema.ts";
 import type { DeliveryRow } from "../events/store.ts";
 import {
   defineJob,
@@ -65,6 +64,10 @@ export function deliveryAttempt(
     lane: "deliveries",
     per_key: concurrency.of,
     isProven: concurrency.isProven,
+    unstored: {
+      putDown: ({ ref }, at, reason) => store.putDown(ref, at, reason),
+      recover: (now) => store.recover(now),
+    },
     async run(delivery_id, job) {
       const { lease, payload } = job;
       const delivery = (payload as DeliveryRow | undefined) ?? (await store.find(delivery_id));

@@ -1,4 +1,4 @@
-import { DELIVERY_JOB } from "../events/service.ts";
+import { DELIVERY_JOB } from "../events/schema.ts";
 import { defineJob, type JobKind, settled } from "../jobs/job.ts";
 import type { NewJob, Runner } from "../jobs/runner.ts";
 import { newId } from "../lib/ids.ts";

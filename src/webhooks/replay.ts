@@ -1,5 +1,4 @@
-import { BATCH_KIND } from "../events/schema.ts";
-import { DELIVERY_JOB } from "../events/service.ts";
+import { BATCH_KIND, DELIVERY_JOB } from "../events/schema.ts";
 import type { DeliveryRow } from "../events/store.ts";
 import type { IdempotencyClaim } from "../hooks/store.ts";
 import type { Runner } from "../jobs/runner.ts";

@@ -172,11 +172,15 @@ export type DeliveryStore = {
   /**
    * Attempt, delivery, counters and the job's end in one commit; false: someone else holds the job.
    *
-   * Lazy, success and failure alike: a power cut that takes it back finds the job running and sends the
+   * Lazy, success and failure alike: a power cut that takes it back finds the delivery under way and sends the
    * same bytes with the same webhook-id again, which at-least-once allows. A crash of the program alone
    * takes nothing back.
    */
   record(result: AttemptResult): Promise<boolean>;
+  /** Puts a job down for a delivery that is worked without one, to be worked at `at`; none if it has ended. */
+  putDown(delivery_id: string, at: number, reason: string): Promise<void>;
+  /** At start: the same for all that an earlier life left so; how many. */
+  recover(now: number): Promise<number>;
   /**
    * Ends a delivery that was not attempted; "again" when it was to be paused and its subscription is active
    * by now, and the job is due at `at` once more.

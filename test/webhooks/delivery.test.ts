@@ -407,7 +407,11 @@ describe("a crash", () => {
     await world.clock.advance(1_000);
     expect(await stopped).toEqual({ unfinished: 1 });
     expect(await lastLog(world, id)).toMatchObject({ status: "pending", attempts: 0 });
-    expect(world.storage.reader.all("SELECT state FROM jobs")).toEqual([{ state: "ready" }]);
+    const next = await setup({ storage: world.storage, clock: world.clock, caller: world.caller });
+    await hanging.arrived(2);
+    expect(hanging.got[1]!.body).toBe(hanging.got[0]!.body);
+    next.runner.cancel((await lastLog(next, id))!.id);
+    next.close();
   });
 });
 

@@ -1,6 +1,8 @@
 import { createAlerts } from "../../src/alerts/service.ts";
 import { createEgress } from "../../src/egress/egress.ts";
-import { createEvents, DELIVERY_JOB, type NewEvent } from "../../src/events/service.ts";
+import { DELIVERY_JOB } from "../../src/events/schema.ts";
+import { createEvents, type NewEvent, type PlannedEvents } from "../../src/events/service.ts";
+import type { DeliveryRow } from "../../src/events/store.ts";
 import { createRunner, type NewJob } from "../../src/jobs/runner.ts";
 import type { Caller } from "../../src/keys/schema.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -145,8 +147,7 @@ export async function setup(
     insertOutbox(storage.reader, planned.outbox);
     storage.reader.tellAll(); // as the end of a batch does
     runner.committed(planned.placements);
-    const { deliveries = [], waiting = [] } = planned.outbox[0] ?? {};
-    return [...deliveries, ...waiting.map(({ delivery }) => delivery)];
+    return deliveriesOf(planned);
   }
 
   /** Waits, in real time, until nothing is under way. */
@@ -179,6 +180,14 @@ export async function setup(
     },
     ...{ subscribe, anEvent, emit, idle, close },
   };
+}
+
+/** Of the first event: what is sent, what is refused and what waits. */
+export function deliveriesOf({ outbox, placements }: PlannedEvents): DeliveryRow[] {
+  const [first] = outbox;
+  const sent = placements.flatMap(({ payload }) => (payload as DeliveryRow | undefined) ?? []);
+  const waiting = (first?.waiting ?? []).map(({ delivery }) => delivery);
+  return [...sent, ...(first?.refused ?? []), ...waiting].filter((each) => each.event_id === first?.event.id);
 }
 
 export const lastLog = async (world: Awaited<ReturnType<typeof setup>>, id: string) =>

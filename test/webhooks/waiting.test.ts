@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { insertOutbox } from "../../src/storage/sqlite/events.ts";
 import { settled } from "../helpers/clock.ts";
-import { type Got, lastLog, receiver as openReceiver, setup as openWorld } from "./setup.ts";
+import { deliveriesOf, type Got, lastLog, receiver as openReceiver, setup as openWorld } from "./setup.ts";
 
 const open: { close(): void }[] = [];
 afterEach(() => {
@@ -99,8 +99,13 @@ describe("a paused webhook", () => {
     const planned = await world.events.plan(world.caller, [world.anEvent()], 0);
     insertOutbox(world.storage.reader, planned.outbox);
     const { id: job, attempt } = planned.placements[0]!.row;
-    const { subscription_id, id: delivery_id } = planned.outbox[0]!.deliveries[0]!;
-    const end = { lease: { id: job, attempt }, delivery_id, subscription_id, next: null };
+    const { subscription_id, id: delivery_id } = deliveriesOf(planned)[0]!;
+    const end = {
+      lease: { id: job, attempt, unstored: true as const },
+      delivery_id,
+      subscription_id,
+      next: null,
+    };
     const answer = await world.store.settle({
       ...end,
       ...{ state: "paused", reason: "paused", at: world.clock.now() },

@@ -28,6 +28,14 @@ export function countAttempt(db: Connection, { subscription_id, kind, state, att
   count(db, subscription_id, attempt.started_at, kind, state, speedOf(ms));
 }
 
+/** The same of an attempt that was answered, by its parts. */
+export function countTimed(
+  db: Connection,
+  of: { subscription_id: string; started_at: number; kind: string; outcome: string; ms: number },
+): void {
+  count(db, of.subscription_id, of.started_at, of.kind, of.outcome, speedOf(of.ms));
+}
+
 export function countFiltered(db: Connection, { subscription_id, kind, created_at }: DeliveryRow): void {
   count(db, subscription_id, created_at, kind, "filtered", -1);
 }

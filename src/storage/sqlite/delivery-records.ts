@@ -9,9 +9,13 @@ const ENTRY = `SELECT d.id, d.event_id, d.subscription_id, d.kind, d.state, d.re
     d.attempts_max, d.response_code, d.response_time_ms, d.next_attempt_at, d.created_at, d.ended_at,
     CASE WHEN d.head IS NULL THEN octet_length(d.body)
       ELSE octet_length(d.head) + (SELECT octet_length(e.data) + 1 FROM events e WHERE e.id = d.event_id)
-    END AS payload_size, a.started_at AS attempted_at, a.response_excerpt, a.error_class, a.error
+    END AS payload_size, coalesce(a.started_at, d.attempted_at) AS attempted_at,
+    coalesce(a.response_excerpt, d.response_excerpt) AS response_excerpt, a.error_class, a.error
   FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id AND a.number = d.attempts
   WHERE d.id = ?`;
+
+const UNSTORED = `SELECT id FROM deliveries d WHERE subscription_id = ? AND state = 'pending'
+  AND NOT EXISTS (SELECT 1 FROM jobs WHERE ref = d.id)`;
 
 type Candidate = Place & { kind: string; state?: string };
 
@@ -60,12 +64,15 @@ export const deliveryRecords = (reader: Connection): Pick<DeliveryStore, "logs" 
       subscription_id,
       since,
     );
-    const waiting = reader.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (
-         SELECT 1 FROM jobs WHERE lane = 'deliveries' AND key = ? AND state = 'ready' LIMIT ?)`,
-      subscription_id,
-      MOST_COUNTED,
-    );
+    // Those that wait for a time have a job; those on their first attempt, or waiting for a slot, are pending.
+    const count = (sql: string) =>
+      reader.get<{ count: number }>(
+        `SELECT count(*) AS count FROM (${sql} LIMIT ?)`,
+        subscription_id,
+        MOST_COUNTED,
+      )?.count ?? 0;
+    const waiting =
+      count("SELECT 1 FROM jobs WHERE lane = 'deliveries' AND key = ? AND state = 'ready'") + count(UNSTORED);
     const first = (after: number) =>
       reader.get<{ at: number | null }>(
         `SELECT min(run_at) AS at FROM jobs
@@ -73,20 +80,26 @@ export const deliveryRecords = (reader: Connection): Pick<DeliveryStore, "logs" 
         subscription_id,
         after,
       )?.at ?? null;
-    const oldest = first(-1);
-    // CROSS keeps the order of the two: from the newest deliveries to their attempts, never the other way.
+    const unstored = reader.get<{ at: number }>(
+      `SELECT created_at AS at FROM deliveries WHERE id = (${UNSTORED} ORDER BY id LIMIT 1)`,
+      subscription_id,
+    )?.at;
+    const oldest = Math.min(first(-1) ?? Number.POSITIVE_INFINITY, unstored ?? Number.POSITIVE_INFINITY);
+    // From the newest deliveries to their attempts, never the other way.
     const times = reader.all<{ response_time_ms: number }>(
-      `SELECT a.response_time_ms FROM (
-         SELECT id FROM deliveries WHERE subscription_id = ? ORDER BY created_at DESC, id DESC LIMIT ?) d
-       CROSS JOIN attempts a ON a.delivery_id = d.id WHERE a.response_code IS NOT NULL LIMIT ?`,
+      `SELECT coalesce(a.response_time_ms, d.response_time_ms) AS response_time_ms FROM (
+         SELECT id, response_time_ms, attempted_at FROM deliveries
+         WHERE subscription_id = ? ORDER BY created_at DESC, id DESC LIMIT ?) d
+       LEFT JOIN attempts a ON a.delivery_id = d.id
+       WHERE a.response_code IS NOT NULL OR d.attempted_at IS NOT NULL LIMIT ?`,
       subscription_id,
       2 * sample,
       sample,
     );
     return {
       figures,
-      waiting: waiting?.count ?? 0,
-      oldest_due_at: oldest !== null && oldest <= now ? oldest : null,
+      waiting: Math.min(waiting, MOST_COUNTED),
+      oldest_due_at: oldest <= now ? oldest : null,
       next_attempt_at: first(now),
       response_times: times.map((row) => row.response_time_ms),
     };

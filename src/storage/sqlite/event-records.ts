@@ -57,7 +57,7 @@ function count(db: Connection, project_id: string, filter: EventFilter): number 
 
 const ANSWER = `SELECT d.id, d.event_id, d.subscription_id, d.kind, d.state, d.reason, d.hop, d.attempts,
     d.attempts_max, d.response_code, d.response_time_ms, d.next_attempt_at, d.created_at, d.ended_at,
-    d.batch_id, a.started_at AS attempted_at, a.error_class
+    d.batch_id, coalesce(a.started_at, d.attempted_at) AS attempted_at, a.error_class
   FROM deliveries d LEFT JOIN attempts a ON a.delivery_id = d.id AND a.number = d.attempts`;
 
 export const sqliteEventRecords = ({ reader }: Pick<Storage, "reader">): EventRecordStore => ({

@@ -1,4 +1,10 @@
-import type { EventStore, Outbox, PlannedDelivery, Subscriber } from "../../events/store.ts";
+import {
+  type EventStore,
+  headOf,
+  type Outbox,
+  type PlannedDelivery,
+  type Subscriber,
+} from "../../events/store.ts";
 import type { Connection } from "./connection.ts";
 import { countFiltered } from "./delivery-figures.ts";
 import { insertJob } from "./jobs.ts";
@@ -7,7 +13,7 @@ import { insertWaiting } from "./waiting.ts";
 
 /** Called by other features' operations, inside the commit of what the events tell of. */
 export function insertOutbox(db: Connection, outbox: Outbox[]): void {
-  for (const { event, deliveries, jobs, waiting } of outbox) {
+  for (const { event, hop, head, outgoing, refused, jobs, waiting } of outbox) {
     db.run(
       "INSERT INTO events (id, project_id, kind, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?, ?)",
       event.id,
@@ -17,11 +23,30 @@ export function insertOutbox(db: Connection, outbox: Outbox[]): void {
       event.data,
       event.created_at,
     );
-    for (const delivery of deliveries) insertDelivery(db, delivery);
+    for (const [id, subscription_id, attempts_max, body] of outgoing) {
+      const bytes = body ?? "";
+      const own = body === undefined ? headOf(head, subscription_id) : null;
+      db.run(
+        OUTGOING,
+        id,
+        event.id,
+        subscription_id,
+        event.kind,
+        hop,
+        bytes,
+        attempts_max,
+        event.created_at,
+        own,
+      );
+    }
+    for (const delivery of refused) insertDelivery(db, delivery);
     for (const job of jobs) insertJob(db, job);
     if (waiting) for (const each of waiting) insertWaiting(db, each);
   }
 }
+
+const OUTGOING = `INSERT INTO deliveries (id, event_id, subscription_id, kind, state, hop, body, attempts,
+    attempts_max, next_attempt_at, created_at, head) VALUES (?1, ?2, ?3, ?4, 'pending', ?5, ?6, 0, ?7, ?8, ?8, ?9)`;
 
 export function insertDelivery(db: Connection, delivery: PlannedDelivery): void {
   db.run(

@@ -15,6 +15,7 @@ import askedBy from "../../../migrations/sqlite/0016_asked_by.sql" with { type: 
 import answerIds from "../../../migrations/sqlite/0017_answer_ids.sql" with { type: "text" };
 import runLists from "../../../migrations/sqlite/0019_run_lists.sql" with { type: "text" };
 import turnSettings from "../../../migrations/sqlite/0021_turn_settings.sql" with { type: "text" };
+import deliverySpeed from "../../../migrations/sqlite/0022_delivery_speed.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
@@ -35,4 +36,5 @@ export const migrations = [
   { version: 17, name: "0017_answer_ids.sql", sql: answerIds },
   { version: 19, name: "0019_run_lists.sql", sql: runLists },
   { version: 21, name: "0021_turn_settings.sql", sql: turnSettings },
+  { version: 22, name: "0022_delivery_speed.sql", sql: deliverySpeed },
 ];
