@@ -266,5 +266,8 @@ function serviceGauges(metrics: Metrics, { runner, jobs, probe, alerts }: Servic
   metrics.gauge("jobs_in_flight", "Jobs this process works at the moment, by lane.", () =>
     Object.entries(runner.inFlight()).map(([lane, value]) => ({ labels: { lane }, value })),
   );
+  metrics.gauge("jobs_queued", "Jobs without a row that wait in memory for a slot, by lane.", () =>
+    Object.entries(runner.queued()).map(([lane, value]) => ({ labels: { lane }, value })),
+  );
   metrics.gauge("storage_ok", "1 when the last write succeeded.", () => (probe.fault() ? 0 : 1));
 }

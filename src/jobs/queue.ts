@@ -42,6 +42,10 @@ export class Queue {
     else this.#byKey.set(key, { jobs: [job], next: 0 });
   }
 
+  get size(): number {
+    return this.#taken;
+  }
+
   count(key: string): number {
     const line = this.#byKey.get(key);
     return line ? line.jobs.length - line.next : 0;

@@ -69,6 +69,8 @@ export type Runner = {
   /** Takes no more work, waits for what runs, at most `patienceMs`; the rest is put back for the next start. */
   stop(patienceMs: number): Promise<{ unfinished: number }>;
   inFlight(): Record<Lane, number>;
+  /** Without a row, waiting in memory for a slot. */
+  queued(): Record<Lane, number>;
 };
 
 /**
@@ -111,6 +113,8 @@ export function createRunner(deps: {
   let recovery: Recovery | undefined;
   let whenIdle: (() => void) | undefined;
 
+  const perLane = (count: (lane: LaneState) => number) =>
+    Object.fromEntries([...lanes].map(([name, lane]) => [name, count(lane)])) as Record<Lane, number>;
   const laneOf = (name: Lane): LaneState => lanes.get(name)!;
   const kindOf = (name: string): JobKind => {
     const kind = kinds.get(name);
@@ -447,10 +451,7 @@ export function createRunner(deps: {
       return { unfinished: rest.length };
     },
 
-    inFlight: () =>
-      Object.fromEntries([...lanes].map(([name, lane]) => [name, lane.inFlight + lane.aside])) as Record<
-        Lane,
-        number
-      >,
+    inFlight: () => perLane((lane) => lane.inFlight + lane.aside),
+    queued: () => perLane((lane) => lane.queue.size),
   };
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openReader, openWriter } from "../../src/storage/sqlite/connection.ts";
+import { migrate } from "../../src/storage/sqlite/migrate.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "errand-test-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -66,6 +67,40 @@ describe("reads of one turn", () => {
     for (let n = 0; n < 1_100; n++) reader.shared(`key ${n}`, () => n);
     await nextTurn();
     expect([shared(), asked]).toEqual([1, 3]);
+  });
+
+  test("keep what they know of subscriptions until one of them is changed, by whomever, and no longer", async () => {
+    const path = join(folder, `${files++}.db`);
+    const writer = openWriter(path);
+    migrate(writer, { now: 0 });
+    const add = (id: string) =>
+      writer.run(
+        `INSERT INTO subscriptions (id, workspace_id, project_id, name, url, events, status, secret, created_at)
+         VALUES (?, 'w', 'p', 'n', 'u', '[]', 'active', 's', 0)`,
+        id,
+      );
+    add("a");
+    const reader = openReader(path);
+    let asked = 0;
+    const status = () =>
+      reader.kept("subscriptions", "a", () => {
+        asked++;
+        return reader.get<{ status: string }>("SELECT status FROM subscriptions WHERE id = 'a'")?.status;
+      });
+    const next = async (change: () => unknown) => {
+      await nextTurn();
+      change();
+      return [status(), asked];
+    };
+    expect([status(), status(), asked]).toEqual(["active", "active", 1]);
+    const counted = "UPDATE subscriptions SET total_deliveries = 7, last_delivery_at = 1, line_head = 'x'";
+    expect(await next(() => writer.run(counted))).toEqual(["active", 1]);
+    expect(await next(() => writer.run("UPDATE subscriptions SET status = 'paused'"))).toEqual(["paused", 2]);
+    expect(await next(() => add("b"))).toEqual(["paused", 3]);
+    expect(await next(() => writer.run("DELETE FROM subscriptions WHERE id = 'a'"))).toEqual([undefined, 4]);
+    for (let n = 0; n < 1_100; n++) reader.kept("subscriptions", `key ${n}`, () => n);
+    expect(await next(() => {})).toEqual([undefined, 5]);
+    reader.close();
   });
 
   test("go on after a failure that ended what they saw", () => {

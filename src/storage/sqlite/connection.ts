@@ -72,6 +72,11 @@ export class Connection {
     return read();
   }
 
+  /** The same, kept until something of `topic` is changed by anybody (see the table `versions`). */
+  kept<T>(_topic: Topic, _key: string, read: () => T): T {
+    return read();
+  }
+
   close(): void {
     for (const statement of this.#statements.values()) statement.finalize();
     this.#statements.clear();
@@ -94,6 +99,9 @@ export class Connection {
  */
 export const plannedOnce = (sql: string): string =>
   sql.replace(/(?<=(?:[=<>]|\b(?:LIMIT|OFFSET))\s*)\?/g, "+?");
+
+/** What `versions` counts the changes of. */
+export type Topic = "subscriptions";
 
 // A quiet database changes nothing, and whoever asks for a new thing each time must not fill memory.
 const MOST_SHARED = 1_000;
@@ -128,6 +136,9 @@ export class Reader extends Connection {
   #isOpen = false;
   #version = 0;
   readonly #shared = new Map<string, unknown>();
+  readonly #kept = new Map<Topic, { version: number; values: Map<string, unknown> }>();
+  /** Topics whose version is known to hold in this snapshot. */
+  readonly #current = new Set<Topic>();
 
   override get<T = Row>(sql: string, ...values: Bind[]): T | undefined {
     this.#open();
@@ -144,6 +155,26 @@ export class Reader extends Connection {
     if (this.#shared.has(key)) return this.#shared.get(key) as T;
     const value = read();
     this.#shared.set(key, value);
+    return value;
+  }
+
+  override kept<T>(topic: Topic, key: string, read: () => T): T {
+    this.#open();
+    let kept = this.#kept.get(topic);
+    if (!kept || !this.#current.has(topic)) {
+      const { version } = super.get<{ version: number }>(
+        "SELECT version FROM versions WHERE name = ?",
+        topic,
+      )!;
+      if (kept?.version !== version || kept.values.size > MOST_SHARED) {
+        kept = { version, values: new Map() };
+        this.#kept.set(topic, kept);
+      }
+      this.#current.add(topic);
+    }
+    if (kept.values.has(key)) return kept.values.get(key) as T;
+    const value = read();
+    kept.values.set(key, value);
     return value;
   }
 
@@ -168,6 +199,7 @@ export class Reader extends Connection {
     const { data_version } = this.prepared("PRAGMA data_version").get() as { data_version: number };
     if (data_version !== this.#version || this.#shared.size > MOST_SHARED) this.#shared.clear();
     this.#version = data_version;
+    this.#current.clear();
     setImmediate(() => this.refresh());
   }
 }

@@ -275,7 +275,7 @@ export const sqliteDeliveries = ({ reader, writer }: Storage): DeliveryStore => 
     return { ...delivery, body: data === null ? row.body : bytesOf(row, data) };
   },
   target: async (subscription_id) =>
-    reader.shared(`subscription ${subscription_id}`, () => {
+    reader.kept("subscriptions", subscription_id, () => {
       const row = reader.get<TargetText>(
         `SELECT id, url, status, status_reason, ordered, secret, previous_secret, previous_secret_until,
            authentication, headers, retry_policy, concurrency, rate_limit_per_second

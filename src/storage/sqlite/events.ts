@@ -101,7 +101,7 @@ const subscriber = (row: SubscriberText): Subscriber => ({
 
 export const sqliteEvents = ({ reader }: Pick<Storage, "reader">): EventStore => ({
   subscribers: async (project_id) =>
-    reader.shared(`subscribers ${project_id}`, () =>
+    reader.kept("subscriptions", `of ${project_id}`, () =>
       reader.all<SubscriberText>(SUBSCRIBERS, project_id).map(subscriber),
     ),
 });
