@@ -85,8 +85,10 @@ export type JobKind = {
 export type Unstored = {
   /** Puts down the row of a job that is worked again at `at`, unless its work is over. */
   putDown(job: JobRow, at: number, reason: string): Promise<void>;
-  /** At start: rows for all that an earlier life left under way without one; how many. */
-  recover(now: number): Promise<number>;
+  /** At start: what an earlier life left under way without a row, as `ref` names it. */
+  orphans(): Promise<string[]>;
+  /** Puts rows down for them, due now; how many. */
+  takeOver(refs: string[], now: number): Promise<number>;
 };
 
 export const defineJob = (kind: JobKind): JobKind => kind;

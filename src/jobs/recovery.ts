@@ -31,6 +31,7 @@ export function createRecovery(deps: {
     deps.kinds.flatMap(({ kind, crash_limit }) => (crash_limit ? [[kind, crash_limit]] : [])),
   );
   const own = new Set<string>();
+  const withoutRow: { kind: JobKind; refs: string[] }[] = [];
   let after = "";
   let stopped = false;
 
@@ -52,6 +53,19 @@ export function createRecovery(deps: {
     return { recovered, dead: dead.length, looked: found.length, orphans };
   }
 
+  /** The same for those that have no row: what they work was asked for before this life had any. */
+  async function putDown(count: number): Promise<number> {
+    let sum = 0;
+    for (const { kind, refs } of withoutRow) {
+      const some = refs.slice(0, count - sum);
+      if (some.length === 0) continue;
+      sum += (await kind.unstored?.takeOver(some, clock.now())) ?? 0;
+      refs.splice(0, some.length);
+    }
+    return sum;
+  }
+  const left = () => withoutRow.reduce((sum, { refs }) => sum + refs.length, 0);
+
   return {
     /** A job of this life that is put down as running: not an orphan, though nobody claimed it. */
     except: (id: string) => void own.add(id),
@@ -71,14 +85,25 @@ export function createRecovery(deps: {
       after = "";
       const part = await takeOver(["runs", "deliveries"], FIRST_SLICE);
       add(part);
-      return { ...sum, isWhole: part.looked < FIRST_SLICE };
+      for (const kind of kinds.values()) {
+        if (kind.unstored) withoutRow.push({ kind, refs: await kind.unstored.orphans() });
+      }
+      sum.recovered += await putDown(FIRST_SLICE);
+      return { ...sum, isWhole: part.looked < FIRST_SLICE && left() === 0 };
     },
 
-    /** The others, slice by slice; `due` is told of each that is ready again. A disk that refuses is asked again. */
+    /**
+     * The others, slice by slice; `due` is told of each that is ready again and had a row, the rest is due now and
+     * found by a sweep. A disk that refuses is asked again.
+     */
     async rest(due: (orphan: Orphan) => void): Promise<Recovered> {
       const sum = { recovered: 0, dead: 0 };
       while (!stopped) {
         try {
+          while (left() > 0 && !stopped) {
+            sum.recovered += await putDown(SLICE);
+            await new Promise((resolve) => setImmediate(resolve));
+          }
           const { recovered, dead, looked, orphans } = await takeOver(["runs", "deliveries"], SLICE);
           sum.recovered += recovered;
           sum.dead += dead;

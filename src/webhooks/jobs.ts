@@ -66,7 +66,8 @@ export function deliveryAttempt(
     isProven: concurrency.isProven,
     unstored: {
       putDown: ({ ref }, at, reason) => store.putDown(ref, at, reason),
-      recover: (now) => store.recover(now),
+      orphans: () => store.underWay(),
+      takeOver: (ids, now) => store.takeOver(ids, now),
     },
     async run(delivery_id, job) {
       const { lease, payload } = job;

@@ -179,8 +179,10 @@ export type DeliveryStore = {
   record(result: AttemptResult): Promise<boolean>;
   /** Puts a job down for a delivery that is worked without one, to be worked at `at`; none if it has ended. */
   putDown(delivery_id: string, at: number, reason: string): Promise<void>;
-  /** At start: the same for all that an earlier life left so; how many. */
-  recover(now: number): Promise<number>;
+  /** Deliveries that are worked, or wait for a slot, without a job's row. */
+  underWay(): Promise<string[]>;
+  /** Puts jobs down for those of them that an earlier life left so, due at `now`; how many. */
+  takeOver(ids: string[], now: number): Promise<number>;
   /**
    * Ends a delivery that was not attempted; "again" when it was to be paused and its subscription is active
    * by now, and the job is due at `at` once more.

@@ -14,6 +14,7 @@ function setup({ per_key = 4, left = 0 }: { per_key?: number; left?: number } = 
   const clock = new TestClock();
   const store = sqliteJobs(storage);
   const started: Started[] = [];
+  const taken: number[] = [];
   const down: [string, number, string][] = [];
   const capacity = { runs: 4, turns: 4, deliveries: 4, timers: 4 };
   const runner = createRunner({ store, clock, report: () => {}, capacity });
@@ -27,7 +28,11 @@ function setup({ per_key = 4, left = 0 }: { per_key?: number; left?: number } = 
           down.push([row.ref, at, reason]);
           await store.insert([{ ...row, state: "ready", run_at: at }]);
         },
-        recover: async () => left,
+        orphans: async () => Array.from({ length: left }, (_, n) => `left${n}`),
+        takeOver: async (refs) => {
+          taken.push(refs.length);
+          return refs.length;
+        },
       },
       run: (ref, run) =>
         new Promise((resolve) => started.push({ ref, run, end: (fate = done) => resolve(fate) })),
@@ -43,7 +48,10 @@ function setup({ per_key = 4, left = 0 }: { per_key?: number; left?: number } = 
     return placements;
   }
   const rows = () => storage.reader.all<{ ref: string; state: string }>("SELECT ref, state FROM jobs");
-  return { ...{ runner, clock, started, down, place, add, rows }, refs: () => started.map(({ ref }) => ref) };
+  return {
+    ...{ runner, clock, started, down, taken, place, add, rows },
+    refs: () => started.map(({ ref }) => ref),
+  };
 }
 
 const many = (count: number, key = "k") =>
@@ -141,6 +149,14 @@ describe("a job whose work tells that it is under way", () => {
     expect([started.length, ...rows()]).toEqual([4]);
     expect(await setup({ left: 6 }).runner.start()).toEqual({ recovered: 6, dead: 0 });
   });
+});
+
+test("what was left under way without a row is put down in slices, past the first of them beside the requests", async () => {
+  const { runner, taken } = setup({ left: 7_000 });
+  const { recovered, rest } = await runner.start();
+  expect(recovered).toBe(6_000);
+  expect(await rest).toEqual({ recovered: 1_000, dead: 0 });
+  expect(taken).toEqual([6_000, 500, 500]);
 });
 
 test("a queue gives jobs in their order, however many went through it", () => {

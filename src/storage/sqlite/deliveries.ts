@@ -160,13 +160,8 @@ const putDownPending = (db: Connection, asked: PuttingDown): boolean =>
 const isPending = (db: Connection, id: string): boolean =>
   db.get("SELECT 1 FROM deliveries WHERE id = ? AND state = 'pending'", id) !== undefined;
 
-/** Rows for all that were under way without one; a crash of the program alone leaves such. */
-const recover = (db: Connection, now: number): number =>
-  db.run(
-    `${JOBS_OF_DELIVERIES} WHERE d.state = 'pending' AND NOT EXISTS (SELECT 1 FROM jobs WHERE ref = d.id)`,
-    now,
-    null,
-  );
+const takeOver = (db: Connection, { ids, now }: { ids: string[]; now: number }): number =>
+  ids.filter((delivery_id) => putDown(db, { delivery_id, at: now, reason: "taken over" })).length;
 
 type Settling = Parameters<DeliveryStore["settle"]>[0];
 
@@ -221,7 +216,7 @@ export const deliveryWrites = {
   "deliveries.record": record,
   "deliveries.delivered": delivered,
   "deliveries.putDown": putDownPending,
-  "deliveries.recover": recover,
+  "deliveries.takeOver": takeOver,
   "deliveries.forgetFigures": forgetFigures,
   "deliveries.settle": settle,
   "deliveries.write": write,
@@ -288,7 +283,14 @@ export const sqliteDeliveries = ({ reader, writer }: Storage): DeliveryStore => 
   putDown: async (delivery_id, at, reason) => {
     await writer.submit("deliveries.putDown", { delivery_id, at, reason });
   },
-  recover: (now) => writer.submit("deliveries.recover", now),
+  underWay: async () =>
+    reader
+      .all<{ id: string }>(
+        `SELECT id FROM deliveries d WHERE state = 'pending' AND NOT EXISTS (SELECT 1 FROM jobs WHERE ref = d.id)
+         ORDER BY id`,
+      )
+      .map(({ id }) => id),
+  takeOver: (ids, now) => writer.submit("deliveries.takeOver", { ids, now }),
   settle: (end) => writer.submit("deliveries.settle", end, "lazy"),
   unwritten: async ({ id, kind, event_id, subscription_id }) => {
     const events =
