@@ -12,6 +12,25 @@ export const say = (line: string) => process.stderr.write(`${line}\n`);
 export const median = (values: number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
+export type Spread = { p50: number; p99: number; max: number };
+
+export function spread(times: number[]): Spread {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
+  return { p50: at(0.5), p99: at(0.99), max: at(1) };
+}
+
+/** Milliseconds of one after the other; twenty before them are not counted. */
+export async function timed(count: number, act: (n: number) => Promise<unknown>): Promise<Spread> {
+  const times: number[] = [];
+  for (let n = -20; n < count; n++) {
+    const begun = performance.now();
+    await act(n);
+    if (n >= 0) times.push(performance.now() - begun);
+  }
+  return spread(times);
+}
+
 /** Half as long again goes before and is not counted: a program is measured as it runs, not as it compiles. */
 export async function load(plan: LoadPlan): Promise<LoadResult> {
   await loadOnce({ ...plan, seconds: Math.max(1, plan.seconds / 2) });
@@ -55,22 +74,39 @@ export async function bareSignedPosts(receiver: string, count: number): Promise<
   return Number(await new Response(child.stdout).text());
 }
 
-export async function withErrand<T>(work: (errand: Errand, key: Key) => Promise<T>): Promise<T> {
-  const data = scratch();
-  const key = await createKey(data);
-  const errand = await startErrand({
+/** The program on a folder, quiet, and keeping what is old. */
+export const startOn = (data: string, key: Key): Promise<Errand> =>
+  startErrand({
     data,
     key,
-    args: ["--log-level", "error", "--access-log", "false"],
+    args: ["--log-level", "error", "--access-log", "false", "--retention-days", "0"],
     env: { ERRAND_ALLOW_TARGETS: "127.0.0.1" },
   });
+
+export async function withFolder<T>(work: (data: string, key: Key) => Promise<T>): Promise<T> {
+  const data = scratch();
   try {
-    return await work(errand, key);
+    return await work(data, await createKey(data));
   } finally {
-    await errand.stop();
     discard(data);
   }
 }
+
+export async function withRunning<T>(
+  data: string,
+  key: Key,
+  work: (errand: Errand) => Promise<T>,
+): Promise<T> {
+  const errand = await startOn(data, key);
+  try {
+    return await work(errand);
+  } finally {
+    await errand.stop();
+  }
+}
+
+export const withErrand = <T>(work: (errand: Errand, key: Key) => Promise<T>): Promise<T> =>
+  withFolder((data, key) => withRunning(data, key, (errand) => work(errand, key)));
 
 export const BODY = JSON.stringify({ input_data: { name: "Ada", amount: 12 }, trigger_source: "bench" });
 
@@ -101,12 +137,17 @@ export async function hookOf(errand: Errand, key: Key, nodes = 1): Promise<strin
   return `${errand.url}/webhooks/workflows/${workflow.body.id}?token=${token.body.token}`;
 }
 
-export async function subscribe(errand: Errand, url: string): Promise<string> {
+export const COMPLETED = "workflow.execution.completed";
+/** An event that no load brings about. */
+export const NEVER = "workflow.execution.failed";
+
+export async function subscribe(errand: Errand, url: string, event = COMPLETED): Promise<string> {
   const made = await errand.api<{ id: string }>("POST", "/api/v1/webhooks", {
     name: "bench",
     url,
-    events: ["workflow.execution.completed"],
+    events: [event],
   });
+  if (made.status !== 201) throw new Error(JSON.stringify(made.body));
   return made.body.id;
 }
 

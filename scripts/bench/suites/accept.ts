@@ -1,10 +1,11 @@
 import { join } from "node:path";
 import { discard, scratch } from "../../lib/errand.ts";
+import { bytesEach } from "../history.ts";
 import type { LoadResult } from "../load.ts";
 import { BODY, cpu, hookOf, load, median, memory, say, withErrand, yardstick } from "../measure.ts";
 import type { Bench, Suite } from "../suite.ts";
 
-type Seen = LoadResult & { cpu_us: number; main_us: number; rss: number };
+type Seen = LoadResult & { cpu_us: number; main_us: number; rss: number; bytes: number };
 
 /** A webhook authenticated, checked, run and committed, over so many connections. */
 async function accept(nodes: number, connections: number, seconds: number): Promise<Seen> {
@@ -21,6 +22,7 @@ async function accept(nodes: number, connections: number, seconds: number): Prom
       cpu_us: (after.all - before.all) / requests,
       main_us: (after.main - before.main) / requests,
       rss: memory(errand.pid),
+      bytes: bytesEach(errand.data, "executions", "steps"),
     };
   });
 }
@@ -105,6 +107,9 @@ async function measure(bench: Bench, connections: number): Promise<void> {
     value: of(one, (each) => each.main_us),
     unit: "us",
   });
+  const bytes = (list: Seen[]) => of(list, (each) => each.bytes);
+  figures.record({ metric: `bytes on disk a run${at}`, value: bytes(one), unit: "B" });
+  figures.record({ metric: `bytes on disk a run of 3 nodes${at}`, value: bytes(three), unit: "B" });
   figures.record({ metric: `RSS after it${at}`, value: of(one, (each) => each.rss), unit: "MB" });
 }
 

@@ -1,3 +1,4 @@
+import { bytesEach } from "../history.ts";
 import {
   arrived,
   BODY,
@@ -16,10 +17,12 @@ import type { Suite } from "../suite.ts";
 const CONNECTIONS = 64;
 const POSTS = 20_000;
 const LISTENERS = 50;
-const AT_ONCE = 4;
+const IN_FLIGHT = 200;
+
+type Whole = { rate: number; rss: number; bytes: number };
 
 /** Everything accepted and delivered, over the time from the first request to the last delivery. */
-async function endToEnd(seconds: number): Promise<{ rate: number; rss: number }> {
+async function endToEnd(seconds: number): Promise<Whole> {
   const receiver = await yardstick("receiver");
   try {
     return await withErrand(async (errand, key) => {
@@ -31,7 +34,11 @@ async function endToEnd(seconds: number): Promise<{ rate: number; rss: number }>
       const began = performance.now();
       const { requests } = await loadOnce(plan);
       await arrived(receiver.url, warmUp + requests);
-      return { rate: requests / ((performance.now() - began) / 1_000), rss: memory(errand.pid) };
+      return {
+        rate: requests / ((performance.now() - began) / 1_000),
+        rss: memory(errand.pid),
+        bytes: bytesEach(errand.data, "deliveries", "attempts", "events"),
+      };
     });
   } finally {
     receiver.end();
@@ -39,27 +46,28 @@ async function endToEnd(seconds: number): Promise<{ rate: number; rss: number }>
 }
 
 /** A run that many webhooks hear of: what a delivery costs, with next to nothing accepted beside it. */
-async function fanOut(seconds: number): Promise<number> {
+export async function fanOut(seconds: number, listeners: number): Promise<number> {
+  const atOnce = Math.ceil(IN_FLIGHT / listeners);
   const receiver = await yardstick("receiver");
   try {
     return await withErrand(async (errand, key) => {
       const url = await hookOf(errand, key);
-      for (let n = 0; n < LISTENERS; n++) await subscribe(errand, receiver.url);
+      for (let n = 0; n < listeners; n++) await subscribe(errand, receiver.url);
       const fire = async (runs: number) => {
-        for (let left = runs; left > 0; left -= AT_ONCE) {
-          await Promise.all(Array.from({ length: AT_ONCE }, () => post(url)));
+        for (let left = runs; left > 0; left -= atOnce) {
+          await Promise.all(Array.from({ length: atOnce }, () => post(url)));
         }
       };
       let sent = 0;
       let rate = 0;
       // Until it has been measured for long enough; what went before is the warm-up.
-      for (let runs = AT_ONCE, took = 0; took < seconds; runs *= 2) {
+      for (let runs = atOnce, took = 0; took < seconds; runs *= 2) {
         const began = performance.now();
         await fire(runs);
-        sent += runs * LISTENERS;
+        sent += runs * listeners;
         await arrived(receiver.url, sent);
         took = (performance.now() - began) / 1_000;
-        rate = (runs * LISTENERS) / took;
+        rate = (runs * listeners) / took;
       }
       return rate;
     });
@@ -118,13 +126,13 @@ export const deliver: Suite = {
   name: "deliver",
   async run({ figures, seconds, repeat }) {
     const bare: number[] = [];
-    const whole: { rate: number; rss: number }[] = [];
+    const whole: Whole[] = [];
     const fanned: number[] = [];
     for (let round = 1; round <= repeat; round++) {
       say(`deliver, round ${round} of ${repeat} ...`);
       bare.push(await posts());
       whole.push(await endToEnd(seconds));
-      fanned.push(await fanOut(seconds));
+      fanned.push(await fanOut(seconds, LISTENERS));
     }
     const yardstick = { name: "bare signed POSTs", value: median(bare) };
     figures.record({ metric: "yardstick: bare signed POSTs", value: yardstick.value, unit: "/s" });
@@ -150,6 +158,11 @@ export const deliver: Suite = {
       metric: "RSS after end to end",
       value: median(whole.map((each) => each.rss)),
       unit: "MB",
+    });
+    figures.record({
+      metric: "bytes on disk a delivery and its event",
+      value: median(whole.map((each) => each.bytes)),
+      unit: "B",
     });
     const alone = await unloaded(1_000);
     figures.record({

@@ -1,0 +1,269 @@
+/**
+ * The main figures again on much history, beside many webhooks and many agents: a curve each, flat or explained.
+ * What a figure is held against is the same figure at the smallest size.
+ */
+import type { Errand, Key } from "../../lib/errand.ts";
+import type { Chart } from "../chart.ts";
+import { short } from "../chart.ts";
+import { writeAgents, writeHistory } from "../history.ts";
+import {
+  arrived,
+  BODY,
+  COMPLETED,
+  cpu,
+  hookOf,
+  load,
+  loadOnce,
+  median,
+  NEVER,
+  say,
+  startOn,
+  subscribe,
+  timed,
+  withFolder,
+  withRunning,
+  type Yardstick,
+  yardstick,
+} from "../measure.ts";
+import type { Bench, Suite } from "../suite.ts";
+import { fanOut } from "./deliver.ts";
+
+const LISTENERS = [1, 100, 1_000];
+const AGENTS = [1, 100, 10_000];
+const CONNECTIONS = 64;
+const STARTS = 5;
+const PAGES = 300;
+const TURNS = 200;
+// A load leaves history too: a small one would not be small any more at its end.
+const LOAD_SECONDS = 3;
+
+type Measured = Record<string, number>;
+type Told = { unit: string; target?: string; met?: (value: number, size: number) => boolean };
+
+/** One figure for each size, its ratio to that of the smallest; the curve of it. */
+function tell(
+  { figures }: Bench,
+  what: string,
+  sizes: number[],
+  of: string,
+  { unit, target, met }: Told,
+  measured: Measured[],
+): Chart {
+  const values = measured.map((each) => each[what]!);
+  for (const [n, value] of values.entries()) {
+    const first = { name: `${short(sizes[0]!)} ${of}`, value: values[0]! };
+    figures.record({
+      metric: `${what}, ${short(sizes[n]!)} ${of}`,
+      value,
+      unit,
+      ...(n === 0 ? {} : { yardstick: first }),
+      ...(target && met ? { target, met: met(value, sizes[n]!) } : {}),
+    });
+  }
+  return { title: what, unit, x: of, at: sizes, lines: [{ name: what, values }] };
+}
+
+const medians = (rounds: Measured[]): Measured =>
+  Object.fromEntries(
+    Object.keys(rounds[0]!).map((name) => [name, median(rounds.map((round) => round[name]!))]),
+  );
+
+async function starts(data: string, key: Key): Promise<number> {
+  const times: number[] = [];
+  for (let n = 0; n < STARTS; n++) {
+    const errand = await startOn(data, key);
+    times.push(errand.startedInMs);
+    await errand.stop();
+  }
+  return median(times);
+}
+
+/** Accepted and run, one after the other and many at once; CPU of the latter, which a busy machine changes least. */
+async function accepts(errand: Errand, url: string, seconds: number): Promise<Measured> {
+  const alone = await load({ url, connections: 1, seconds: 1, body: BODY });
+  await loadOnce({ url, connections: CONNECTIONS, seconds: 1, body: BODY });
+  const before = cpu(errand.pid).all;
+  const many = await loadOnce({ url, connections: CONNECTIONS, seconds, body: BODY });
+  return {
+    "accept p50, 1 connection": alone.p50_ms,
+    [`accept and run, ${CONNECTIONS} connections`]: many.rate,
+    "CPU a webhook": (cpu(errand.pid).all - before) / many.requests,
+  };
+}
+
+const ACCEPTED: Record<string, Told> = {
+  "accept p50, 1 connection": { unit: "ms" },
+  [`accept and run, ${CONNECTIONS} connections`]: { unit: "/s" },
+  "CPU a webhook": { unit: "us" },
+};
+
+async function delivered(url: string, receiver: Yardstick, seconds: number): Promise<number> {
+  const { received } = (await (await fetch(receiver.url)).json()) as { received: number };
+  const began = performance.now();
+  const { requests } = await loadOnce({ url, connections: CONNECTIONS, seconds, body: BODY });
+  await arrived(receiver.url, received + requests);
+  return requests / ((performance.now() - began) / 1_000);
+}
+
+const pages = async (errand: Errand, path: string): Promise<number> =>
+  (
+    await timed(PAGES, async () => {
+      const { status } = await errand.api("GET", path);
+      if (status !== 200) throw new Error(`${path} answered ${status}`);
+    })
+  ).p99;
+
+/** A folder with so many runs on record, each with its step, event, delivery and attempt. */
+async function onHistory(runs: number, bench: Bench): Promise<Measured> {
+  const receiver = await yardstick("receiver");
+  try {
+    return await withFolder(async (data, key) => {
+      let hook = new URL("http://localhost");
+      let subscription = "";
+      const hear = (errand: Errand, event: string) =>
+        errand.api("PUT", `/api/v1/webhooks/${subscription}`, { events: [event] });
+      await withRunning(data, key, async (errand) => {
+        hook = new URL(await hookOf(errand, key));
+        subscription = await subscribe(errand, receiver.url);
+        await loadOnce({ url: hook.href, connections: 1, seconds: 1, body: BODY });
+        await fetch(hook, { method: "POST", body: BODY, headers: { "content-type": "application/json" } });
+        await Bun.sleep(500);
+        await hear(errand, NEVER);
+      });
+      const began = performance.now();
+      writeHistory(data, runs);
+      say(`  ${short(runs)} runs written in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
+      const rounds: Measured[] = [];
+      for (let round = 1; round <= bench.repeat; round++) {
+        say(`growth, ${short(runs)} runs, round ${round} of ${bench.repeat} ...`);
+        const started = await starts(data, key);
+        const measured = await withRunning(data, key, async (errand) => {
+          const list = `/api${hook.pathname.replace("/webhooks", "")}/executions`;
+          const url = `${errand.url}${hook.pathname}${hook.search}`;
+          const listed = {
+            "list page of 100, p99": await pages(errand, list),
+            "by state, source and time, p99": await pages(
+              errand,
+              `${list}?state=failed&trigger_source=rare&since=2020-01-01&until=${new Date().toISOString()}`,
+            ),
+            "deliveries of a webhook, p99": await pages(errand, `/api/v1/webhooks/${subscription}/logs`),
+          };
+          const seconds = Math.min(LOAD_SECONDS, bench.seconds);
+          const accepted = await accepts(errand, url, seconds);
+          await hear(errand, COMPLETED);
+          const rate = await delivered(url, receiver, seconds);
+          await hear(errand, NEVER);
+          return { ...listed, ...accepted, "webhook to signed delivery": rate };
+        });
+        rounds.push({ "start-up to first answer": started, ...measured });
+      }
+      return medians(rounds);
+    });
+  } finally {
+    receiver.end();
+  }
+}
+
+async function history(bench: Bench): Promise<void> {
+  const measured: Measured[] = [];
+  for (const runs of bench.sizes) measured.push(await onHistory(runs, bench));
+  const page = { unit: "ms", target: "< 10 ms", met: (value: number) => value < 10 };
+  const told: Record<string, Told> = {
+    ...ACCEPTED,
+    "webhook to signed delivery": { unit: "/s" },
+    "list page of 100, p99": page,
+    "by state, source and time, p99": page,
+    "deliveries of a webhook, p99": page,
+    "start-up to first answer": { unit: "ms" },
+  };
+  const charts = Object.entries(told).map(([what, as]) =>
+    tell(bench, what, bench.sizes, "runs on record", as, measured),
+  );
+  bench.draw("growth-history", "The main figures by how many runs are on record", charts);
+}
+
+/** Webhooks that hear of something else cost a run nothing; those that hear of it, a delivery each. */
+async function webhooks(bench: Bench): Promise<void> {
+  const measured: Measured[] = [];
+  for (const count of LISTENERS) {
+    const rounds: Measured[] = [];
+    for (let round = 1; round <= bench.repeat; round++) {
+      say(`growth, ${short(count)} webhooks, round ${round} of ${bench.repeat} ...`);
+      const seconds = Math.min(LOAD_SECONDS, bench.seconds);
+      const beside = await withFolder((data, key) =>
+        withRunning(data, key, async (errand) => {
+          const url = await hookOf(errand, key);
+          for (let n = 0; n < count; n++) await subscribe(errand, "http://127.0.0.1:9/", NEVER);
+          return accepts(errand, url, seconds);
+        }),
+      );
+      rounds.push({ ...beside, "deliveries to all that hear": await fanOut(seconds, count) });
+    }
+    measured.push(medians(rounds));
+  }
+  const other = Object.entries(ACCEPTED).map(([what, as]) =>
+    tell(bench, what, LISTENERS, "webhooks of another event", as, measured),
+  );
+  const all = tell(bench, "deliveries to all that hear", LISTENERS, "webhooks", { unit: "/s" }, measured);
+  bench.draw("growth-webhooks", "The main figures by how many outgoing webhooks there are", [...other, all]);
+}
+
+/** Milliseconds from a message to the first bytes of its answer, by the built-in model. */
+async function firstBytes(errand: Errand, key: Key, agent: string): Promise<number> {
+  const { p50 } = await timed(TURNS, async () => {
+    const answer = await fetch(`${errand.url}/api/agents/${agent}/stream`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json" },
+      body: JSON.stringify({ messages: [{ role: "user", content: "Hello" }] }),
+    });
+    const reader = answer.body!.getReader();
+    await reader.read();
+    // The rest belongs to no measurement, and the next message not into its time.
+    while (!(await reader.read()).done);
+  });
+  return p50;
+}
+
+async function agents(bench: Bench): Promise<void> {
+  const measured: Measured[] = [];
+  for (const count of AGENTS) {
+    const rounds: Measured[] = [];
+    for (let round = 1; round <= bench.repeat; round++) {
+      say(`growth, ${short(count)} agents, round ${round} of ${bench.repeat} ...`);
+      const one = await withFolder(async (data, key) => {
+        const path = `/api/agents?workspace_id=${key.workspace_id}`;
+        const body = { name: "Guide", system_prompt: "Be brief.", auto_generate_title: false };
+        const id = await withRunning(
+          data,
+          key,
+          async (errand) => (await errand.api<{ id: string }>("POST", path, body)).body.id,
+        );
+        writeAgents(data, count);
+        const started = await starts(data, key);
+        return withRunning(data, key, async (errand) => ({
+          "message to first bytes, p50": await firstBytes(errand, key, id),
+          "list page of 100 agents, p99": await pages(errand, path),
+          "start-up to first answer": started,
+        }));
+      });
+      rounds.push(one);
+    }
+    measured.push(medians(rounds));
+  }
+  const told: Record<string, Told> = {
+    "message to first bytes, p50": { unit: "ms" },
+    "list page of 100 agents, p99": { unit: "ms" },
+    "start-up to first answer": { unit: "ms" },
+  };
+  const charts = Object.entries(told).map(([what, as]) => tell(bench, what, AGENTS, "agents", as, measured));
+  bench.draw("growth-agents", "The main figures by how many agents there are", charts);
+}
+
+export const growth: Suite = {
+  name: "growth",
+  async run(bench) {
+    await history(bench);
+    await webhooks(bench);
+    await agents(bench);
+  },
+};
