@@ -295,7 +295,9 @@ export function createTurns(deps: Deps) {
         let answered: StartAnswer | undefined;
         await begin(opening, { text, images: [], facts, source, hop, asked_by }, async (beginning) => {
           const { turn, conversation } = beginning;
-          const estimated_completion = iso(clock.now() + usualMs(agent));
+          // One at a time in a conversation: those before it end first.
+          const before = await runner.lineOf(TURN_JOB, conversation.id);
+          const estimated_completion = iso(clock.now() + usualMs(agent) * (1 + before));
           const made = request.answer({ execution_id: turn.id, estimated_completion });
           const ours = { tenant: agent.workspace_id, key: conversation.id, ref: turn.id };
           const placement = runner.place(TURN_JOB, ours);

@@ -12,7 +12,7 @@ import type { WorkflowSettings } from "../workflows/schema.ts";
 import type { Definition, WorkflowTarget } from "../workflows/service.ts";
 import { isQuick, runAtOnce } from "./at-once.ts";
 import type { conclude } from "./conclude.ts";
-import { concurrencyKey } from "./concurrency.ts";
+import { concurrencyKey, runsAtOnce } from "./concurrency.ts";
 import { startedEvent } from "./events.ts";
 import type { NextRun, RunPayload } from "./jobs.ts";
 import type { CallRequest } from "./run.ts";
@@ -71,9 +71,10 @@ export function createStarts(deps: StartDeps) {
     refuse(definition.checkInput(request.input));
     const execution = newExecution(target, request, clock.now());
     const usual = target.num_runs > 0 ? target.run_ms_total / target.num_runs : USUAL_RUN_MS;
+    const rounds = isQuick(definition, execution) ? 0 : await roundsBefore(target, request.input);
     const answer = request.answer({
       execution_id: execution.id,
-      estimated_completion: iso(execution.created_at + usual),
+      estimated_completion: iso(execution.created_at + usual * (1 + rounds)),
     });
     const idempotency = request.idempotency && {
       ...request.idempotency,
@@ -87,6 +88,12 @@ export function createStarts(deps: StartDeps) {
       return { status: accepted.status, body: JSON.parse(accepted.response), replayed: true };
     }
     throw conflict("This Idempotency-Key was used with another request.");
+  }
+
+  /** How often as many runs as may be under way at once have to end before one that is started now begins. */
+  async function roundsBefore({ id, settings }: WorkflowTarget, input: JsonObject): Promise<number> {
+    const key = keyOf(id, settings.concurrency, input);
+    return (await runner.lineOf("execution.run", key)) / runsAtOnce(key);
   }
 
   /** What a step of `parent` wants to run. Throws NodeError for what no other try would help. */

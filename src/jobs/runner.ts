@@ -48,6 +48,11 @@ type Report = (message: string, fields: Record<string, unknown>) => void;
 export type Runner = {
   register(kind: JobKind): void;
   place(kind: string, job: NewJob, payload?: unknown): Placement;
+  /**
+   * The place in its key's line that a job placed now would get: 0 where it starts at once, which is told without
+   * a look at the store. Counted up to a thousand.
+   */
+  lineOf(kind: string, key: string): Promise<number>;
   committed(placements: Placement[]): void;
   dropped(placements: Placement[]): void;
   /** Another process put jobs down: finds them now and not at the next sweep. */
@@ -85,6 +90,7 @@ const SWEEP_MS = 2_000;
 const OVERLAP_MS = 10_000;
 const MOST_PARKED = 4_000;
 const MOST_DUE_KEYS = 1_000;
+const LONGEST_LINE = 1_000;
 const LARGEST_CLAIM = 64;
 const STORE_RETRY_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
@@ -132,6 +138,10 @@ export function createRunner(deps: {
 
   const slotsOf = (lane: LaneState, isProven: boolean): number =>
     freeSlots(lane, capacity[lane.name], isProven);
+
+  /** Nothing stands in the way of a job of this key, and none of its own before it. */
+  const hasRoom = (lane: LaneState, key: string): boolean =>
+    slotsOf(lane, lane.isProven(key)) > 0 && !lane.backlog.has(key) && room(lane, key) > 0;
 
   function pump(lane: LaneState): void {
     if (stopping || lane.backlog.size === 0) return;
@@ -323,11 +333,7 @@ export function createRunner(deps: {
       const now = clock.now();
       const run_at = job.run_at ?? now;
       const isDue = !stopping && !job.waits && run_at <= now;
-      const direct =
-        isDue &&
-        slotsOf(lane, lane.isProven(job.key)) > 0 &&
-        !lane.backlog.has(job.key) &&
-        room(lane, job.key) > 0;
+      const direct = isDue && hasRoom(lane, job.key);
       if (direct) reserve(lane, job.key, 1);
       const queued =
         isDue &&
@@ -353,6 +359,12 @@ export function createRunner(deps: {
       if (direct && kind.unstored) return { row, payload, unstored: "started" };
       if (direct) recovery?.except(row.id);
       return { row, payload };
+    },
+
+    async lineOf(kindName, key) {
+      const lane = laneOf(kindOf(kindName).lane);
+      if (hasRoom(lane, key)) return 0;
+      return 1 + (await store.due(lane.name, key, clock.now(), LONGEST_LINE));
     },
 
     committed(placements) {

@@ -36,5 +36,7 @@ export type JobStore = {
   nextDue(lane: Lane, now: number): Promise<number | undefined>;
   /** Where the job of `ref` waits; undefined when none does. */
   waitingOf(ref: string): Promise<(Waiting & { lane: Lane }) | undefined>;
+  /** How many due jobs of the key wait, counted up to `most`. */
+  due(lane: Lane, key: string, now: number, most: number): Promise<number>;
   counts(): Promise<{ lane: Lane; state: string; count: number }[]>;
 };

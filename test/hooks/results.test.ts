@@ -257,4 +257,31 @@ describe("the estimate of when work will be done", () => {
     (await slow.called())();
     expect(Date.parse(body.estimated_completion) - clock.now()).toBe(4_000);
   });
+
+  test("counts those who wait in front: runs of the workflow, as many at a time as it may have, and messages", async () => {
+    const slow = slowServer();
+    const { aWorkflow, anAgent, send, model, clock, agents, executions, callers } = live();
+    const { url, id } = await aWorkflow({ nodes: [apiCall("call", slow.url)] });
+    await executions.workflows.updateSettings(callers.workflows, id, {
+      concurrency: { limit: 2, key: null },
+    });
+    const estimates = [];
+    for (let n = 0; n < 5; n++) {
+      const { body } = await send("POST", url, { body: {} });
+      estimates.push(Date.parse(body.estimated_completion) - clock.now());
+    }
+    expect(estimates).toEqual([1_000, 1_000, 1_500, 2_000, 2_500]);
+
+    const agent = await anAgent();
+    const said = [];
+    for (let n = 0; n < 3; n++) {
+      const body = { message: "Hi", context: { conversation_id: "c" } };
+      said.push(
+        Date.parse((await send("POST", agent.url, { body })).body.estimated_completion) - agents.clock.now(),
+      );
+    }
+    expect(said).toEqual([5_000, 10_000, 15_000]);
+    (await model.next()).say("Hello").finish();
+    for (let n = 0; n < 5; n++) (await slow.called())();
+  });
 });
