@@ -31,9 +31,17 @@ const aJob = (ref: string) => ({
 
 /** A writer whose transport waits for the test to answer each batch. */
 function held() {
-  const sent: { calls: Call[]; answer: (outcomes: Outcome[]) => void; fail: (error: Error) => void }[] = [];
+  const sent: {
+    calls: Call[];
+    answer: (outcomes: Outcome[], ms?: number) => void;
+    fail: (error: Error) => void;
+  }[] = [];
   const writer = createWriter({
-    send: (calls) => new Promise((answer, fail) => sent.push({ calls: [...calls], answer, fail })),
+    send: (calls) =>
+      new Promise((resolve, fail) => {
+        const answer = (outcomes: Outcome[], ms = 1) => resolve({ outcomes, ms });
+        sent.push({ calls: [...calls], answer, fail });
+      }),
     close: async () => {},
   });
   return { writer, sent };
@@ -58,11 +66,41 @@ describe("group commit", () => {
     expect(later[1]).rejects.toThrow(AppError);
   });
 
+  test("sixteen writes do not wait for the end of the turn, nor for the batch before them", async () => {
+    const { writer, sent } = held();
+    for (let n = 0; n < 40; n++) void writer.submit("jobs.insert", []);
+    expect(sent.map((batch) => batch.calls.length)).toEqual([16, 16]);
+    await settled();
+    expect(sent.length).toBe(2);
+    sent[0]?.answer(sent[0].calls.map(() => ({ ok: true, value: undefined })));
+    await settled();
+    expect(sent.length).toBe(2); // eight more wait for the connection to be free
+    sent[1]?.answer(sent[1].calls.map(() => ({ ok: true, value: undefined })));
+    await settled();
+    expect(sent.map((batch) => batch.calls.length)).toEqual([16, 16, 8]);
+  });
+
+  test("on a slow disk everything that came meanwhile shares one batch", async () => {
+    const { writer, sent } = held();
+    for (let n = 0; n < 16; n++) void writer.submit("jobs.insert", []);
+    sent[0]?.answer(
+      sent[0].calls.map(() => ({ ok: true, value: undefined })),
+      100,
+    );
+    await settled();
+    for (let n = 0; n < 40; n++) void writer.submit("jobs.insert", []);
+    await settled();
+    expect(sent.map((batch) => batch.calls.length)).toEqual([16, 40]);
+    for (let n = 0; n < 40; n++) void writer.submit("jobs.insert", []);
+    await settled();
+    expect(sent.length).toBe(2);
+  });
+
   test("a full queue refuses with unavailable instead of growing", async () => {
     const { writer } = held();
     void writer.submit("jobs.insert", []);
     await settled();
-    for (let n = 0; n < 10_000; n++) void writer.submit("jobs.insert", []);
+    for (let n = 0; n < 10_016; n++) void writer.submit("jobs.insert", []);
     expect(writer.submit("jobs.insert", [])).rejects.toMatchObject({ code: "unavailable" });
   });
 

@@ -15,6 +15,15 @@ export type Outcome = { ok: true; value: unknown } | { ok: false; error: StoredE
 /** An error as it crosses the thread boundary. `retryable`: the disk, not the operation, was at fault. */
 export type StoredError = { message: string; code?: ErrorCode; storage?: string };
 
+/** What came of a batch, and how long it took with its commit. */
+export type Written = { outcomes: Outcome[]; ms: number };
+
+export function runTimed(db: Connection, operations: Operations, calls: Call[]): Written {
+  const began = performance.now();
+  const outcomes = runBatch(db, operations, calls);
+  return { outcomes, ms: performance.now() - began };
+}
+
 /** Runs the calls as one transaction: FULL where any must be durable, else NORMAL (no sync). */
 export function runBatch(db: Connection, operations: Operations, calls: Call[]): Outcome[] {
   try {

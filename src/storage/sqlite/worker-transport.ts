@@ -1,4 +1,4 @@
-import type { Call, Outcome } from "./batch.ts";
+import type { Call, Written } from "./batch.ts";
 import type { Transport } from "./writer.ts";
 
 // As text: one JSON string crosses the threads several times faster than a cloned tree of small objects.
@@ -6,7 +6,7 @@ export type ToWorker = { type: "open"; path: string } | { type: "batch"; calls: 
 export type FromWorker =
   | { type: "open" }
   | { type: "failed"; message: string }
-  | { type: "outcomes"; outcomes: Outcome[] }
+  | ({ type: "outcomes" } & Written)
   | { type: "closed" };
 
 const LONGEST_BATCH_MS = 30_000;
@@ -17,28 +17,30 @@ const LONGEST_BATCH_MS = 30_000;
  */
 export async function startWorker(path: string, lost: (reason: string) => void): Promise<Transport> {
   const worker = new Worker(new URL("./worker.ts", import.meta.url).href);
-  let expecting: ((message: FromWorker) => void) | undefined;
-  let sentAt = 0;
+  // Answered in the order they were sent.
+  const expecting: { answered(message: FromWorker): void; sentAt: number }[] = [];
   let closing = false;
 
   worker.onmessage = ({ data }: MessageEvent<string>) => {
-    const next = expecting;
-    expecting = undefined;
-    next?.(JSON.parse(data) as FromWorker);
+    const next = expecting.shift();
+    // What the next one waits for begins now.
+    if (expecting[0]) expecting[0].sentAt = performance.now();
+    next?.answered(JSON.parse(data) as FromWorker);
   };
   worker.onerror = (event) => lost(event.message);
   worker.addEventListener("close", () => {
     if (!closing) lost("the writer thread ended");
   });
   const watchdog = setInterval(() => {
-    if (expecting && performance.now() - sentAt > LONGEST_BATCH_MS) lost("the writer thread does not answer");
+    const oldest = expecting[0];
+    if (oldest && performance.now() - oldest.sentAt > LONGEST_BATCH_MS)
+      lost("the writer thread does not answer");
   }, 1_000);
   watchdog.unref();
 
   const ask = (message: ToWorker) =>
-    new Promise<FromWorker>((resolve) => {
-      expecting = resolve;
-      sentAt = performance.now();
+    new Promise<FromWorker>((answered) => {
+      expecting.push({ answered, sentAt: performance.now() });
       worker.postMessage(JSON.stringify(message));
     });
 
@@ -47,7 +49,7 @@ export async function startWorker(path: string, lost: (reason: string) => void):
   return {
     async send(calls) {
       const reply = await ask({ type: "batch", calls });
-      return reply.type === "outcomes" ? reply.outcomes : [];
+      return reply.type === "outcomes" ? reply : { outcomes: [], ms: 0 };
     },
     async close() {
       closing = true;

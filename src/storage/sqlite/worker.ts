@@ -2,7 +2,7 @@
  * The writer thread: owns the one connection that writes. `process.argv` does not reach a Worker, so the
  * first message says which file; each later one is a batch, answered with its outcomes.
  */
-import { runBatch } from "./batch.ts";
+import { runTimed } from "./batch.ts";
 import { type Connection, openWriter } from "./connection.ts";
 import { operations } from "./operations.ts";
 import type { FromWorker, ToWorker } from "./worker-transport.ts";
@@ -14,7 +14,7 @@ let db: Connection | undefined;
 self.onmessage = (event: MessageEvent<string>) => {
   const data = JSON.parse(event.data) as ToWorker;
   if (data.type === "batch" && db) {
-    answer({ type: "outcomes", outcomes: runBatch(db, operations, data.calls) });
+    answer({ type: "outcomes", ...runTimed(db, operations, data.calls) });
   } else if (data.type === "open") {
     try {
       db = openWriter(data.path);

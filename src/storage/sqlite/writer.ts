@@ -1,5 +1,12 @@
 import { AppError, unavailable } from "../../lib/errors.ts";
-import { type Call, type Operations, type Outcome, runBatch, type StoredError } from "./batch.ts";
+import {
+  type Call,
+  type Operations,
+  type Outcome,
+  runTimed,
+  type StoredError,
+  type Written,
+} from "./batch.ts";
 import type { Connection } from "./connection.ts";
 import type { operations } from "./operations.ts";
 
@@ -31,23 +38,31 @@ export type WriterHealth = {
   operations: number;
 };
 
-/** Carries a batch to the connection that runs it. */
-export type Transport = { send(calls: Call[]): Promise<Outcome[]>; close(): Promise<void> };
+/** Carries a batch to the connection that runs it; `ms` is what that took there. */
+export type Transport = { send(calls: Call[]): Promise<Written>; close(): Promise<void> };
 
 const LARGEST_BATCH = 512;
+// Enough to send on before the turn is over and behind a batch that is under way: were it to wait, requests
+// that came together would all be prepared before the first is written, and the threads would take turns.
+const EARLY_BATCH = 16;
+const MOST_UNDER_WAY = 2;
+// On a disk that takes longer for a batch, the largest batches are the fastest.
+const QUICK_MS = 5;
 const LONGEST_QUEUE = 10_000;
 
 type Waiting = { resolve(value: never): void; reject(error: Error): void };
 
 /**
- * Group commit: one batch is with the connection, and whatever arrives meanwhile forms the next. No timer:
- * alone, an operation waits for nothing; under load, one sync carries hundreds. `committed` is called
+ * Group commit: one batch is with the connection, and whatever arrives meanwhile forms the next, which a quick
+ * disk is given already. No timer: alone, an operation waits for nothing; under load, one sync carries hundreds. `committed` is called
  * before those who wait for a batch are told of it.
  */
 export function createWriter(transport: Transport, committed: () => void = () => {}): Writer {
   let calls: Call[] = [];
   let waiting: Waiting[] = [];
-  let busy = false;
+  let underWay = 0;
+  // Smoothed time of a batch.
+  let usual_ms = 0;
   let armed = false;
   let idle: (() => void)[] = [];
   let fault: string | undefined;
@@ -55,8 +70,8 @@ export function createWriter(transport: Transport, committed: () => void = () =>
 
   function flush() {
     armed = false;
-    if (busy || calls.length === 0) return;
-    busy = true;
+    if (calls.length === 0 || (underWay > 0 && !mayGoEarly())) return;
+    underWay++;
     const batch = calls.length > LARGEST_BATCH ? calls.splice(0, LARGEST_BATCH) : calls;
     const callers = waiting.length > LARGEST_BATCH ? waiting.splice(0, LARGEST_BATCH) : waiting;
     if (batch === calls) {
@@ -64,20 +79,24 @@ export function createWriter(transport: Transport, committed: () => void = () =>
       waiting = [];
     }
     transport.send(batch).then(
-      (outcomes) => {
-        busy = false;
+      ({ outcomes, ms }) => {
+        underWay--;
+        usual_ms += (ms - usual_ms) / 8;
         committed();
         flush(); // the next batch is on its way before the callers of this one run
         settle(callers, outcomes);
       },
       (error: Error) => {
-        busy = false;
+        underWay--;
         for (const caller of callers) caller.reject(error);
         flush();
         rest();
       },
     );
   }
+
+  const mayGoEarly = (): boolean =>
+    calls.length >= EARLY_BATCH && underWay < MOST_UNDER_WAY && usual_ms < QUICK_MS;
 
   function settle(callers: Waiting[], outcomes: Outcome[]) {
     counts.batches++;
@@ -97,7 +116,7 @@ export function createWriter(transport: Transport, committed: () => void = () =>
   }
 
   function rest() {
-    if (busy || calls.length > 0) return;
+    if (underWay > 0 || calls.length > 0) return;
     for (const done of idle) done();
     idle = [];
   }
@@ -108,7 +127,8 @@ export function createWriter(transport: Transport, committed: () => void = () =>
       return new Promise((resolve, reject) => {
         calls.push({ name, args, durable: mode === "durable" });
         waiting.push({ resolve, reject });
-        if (!busy && !armed) {
+        if (mayGoEarly()) flush();
+        else if (underWay === 0 && !armed) {
           armed = true;
           setImmediate(flush);
         }
@@ -116,7 +136,7 @@ export function createWriter(transport: Transport, committed: () => void = () =>
     },
     health: () => ({ ok: fault === undefined, fault, queued: calls.length, ...counts }),
     async close() {
-      if (busy || calls.length > 0) await new Promise<void>((resolve) => idle.push(resolve));
+      if (underWay > 0 || calls.length > 0) await new Promise<void>((resolve) => idle.push(resolve));
       await transport.close();
     },
   };
@@ -132,7 +152,7 @@ function revive(error: StoredError): Error {
 /** The same operations on this thread: for the command line and for tests. */
 export function inProcess(db: Connection, registry: Operations): Transport {
   return {
-    send: async (calls) => runBatch(db, registry, calls),
+    send: async (calls) => runTimed(db, registry, calls),
     close: async () => db.close(),
   };
 }
