@@ -1,17 +1,20 @@
+import { LRUCache } from "lru-cache";
+
 const EVERY_MS = 60_000;
+const MOST_REMEMBERED = 10_000;
 
 /**
  * Marks when something was last used: at most once a minute, lazily, and nobody waits for it. Give it the
- * time on record; until the mark that is under way is stored, further uses of the same id add nothing.
+ * time on record, which may be an older one: what was marked here counts as well.
  */
 export function useMarks(mark: (id: string, at: number) => Promise<unknown>) {
-  const underWay = new Set<string>();
+  const marked = new LRUCache<string, number>({ max: MOST_REMEMBERED });
+  const isRecent = (at: number | null | undefined, now: number): boolean =>
+    at !== null && at !== undefined && now - at < EVERY_MS;
   return (id: string, last_used_at: number | null, now: number): void => {
-    if ((last_used_at !== null && now - last_used_at < EVERY_MS) || underWay.has(id)) return;
-    underWay.add(id);
+    if (isRecent(last_used_at, now) || isRecent(marked.get(id), now)) return;
+    marked.set(id, now);
     // A mark that the disk refuses is not worth an answer: the next use tries again.
-    mark(id, now)
-      .catch(() => {})
-      .finally(() => underWay.delete(id));
+    mark(id, now).catch(() => marked.delete(id));
   };
 }

@@ -101,7 +101,7 @@ export const plannedOnce = (sql: string): string =>
   sql.replace(/(?<=(?:[=<>]|\b(?:LIMIT|OFFSET))\s*)\?/g, "+?");
 
 /** What `versions` counts the changes of. */
-export type Topic = "subscriptions";
+export type Topic = "subscriptions" | "hook_tokens" | "workflows";
 
 // A quiet database changes nothing, and whoever asks for a new thing each time must not fill memory.
 const MOST_SHARED = 1_000;

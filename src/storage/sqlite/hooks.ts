@@ -28,7 +28,7 @@ export const sqliteHooks = ({ reader, writer }: Storage): HookTokenStore => ({
   create: (token) => writer.submit("hooks.createToken", token),
   get: async (id) => reader.orm.select().from(hookTokens).where(eq(hookTokens.id, id)).get(),
   byHash: async (token_hash) =>
-    reader.shared(`hook token ${token_hash}`, () =>
+    reader.kept("hook_tokens", token_hash, () =>
       reader.get<HookTokenRow>("SELECT * FROM hook_tokens WHERE token_hash = ?", token_hash),
     ),
   list: async (type, target_id, { limit, offset } = { limit: -1, offset: 0 }) =>

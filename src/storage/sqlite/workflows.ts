@@ -112,6 +112,19 @@ export const workflowWrites = {
   "workflows.remove": remove,
 };
 
+type Counters = Pick<WorkflowTarget, "num_runs" | "run_ms_total">;
+type Configured = Omit<WorkflowTarget, keyof Counters>;
+
+function configuredTarget(reader: Connection, id: string): Configured | undefined {
+  const row = reader.get<Omit<Configured, "settings"> & { settings: string | null }>(
+    `SELECT id, workspace_id, project_id, user_id, name,
+       coalesce(published_hash, definition_hash) AS definition_hash, settings
+     FROM workflows WHERE id = ?`,
+    id,
+  );
+  return row && { ...row, settings: row.settings === null ? NO_SETTINGS : JSON.parse(row.settings) };
+}
+
 export const sqliteWorkflows = ({ reader, writer }: Storage): WorkflowStore => ({
   create: (workflow, definition) => writer.submit("workflows.create", { workflow, definition }),
   update: (id, patch, definition) => writer.submit("workflows.update", { id, patch, definition }),
@@ -135,13 +148,9 @@ export const sqliteWorkflows = ({ reader, writer }: Storage): WorkflowStore => (
   get: async (id) => reader.orm.select().from(workflows).where(eq(workflows.id, id)).get(),
   target: async (id) =>
     reader.shared(`workflow ${id}`, () => {
-      const row = reader.get<Omit<WorkflowTarget, "settings"> & { settings: string | null }>(
-        `SELECT id, workspace_id, project_id, user_id, name,
-           coalesce(published_hash, definition_hash) AS definition_hash, num_runs, run_ms_total, settings
-         FROM workflows WHERE id = ?`,
-        id,
-      );
-      return row && { ...row, settings: row.settings === null ? NO_SETTINGS : JSON.parse(row.settings) };
+      const configured = reader.kept("workflows", id, () => configuredTarget(reader, id));
+      const counted = reader.get<Counters>("SELECT num_runs, run_ms_total FROM workflows WHERE id = ?", id);
+      return configured && counted && { ...configured, ...counted };
     }),
   definition: async (hash) =>
     reader.get<{ definition: string }>("SELECT definition FROM definitions WHERE hash = ?", hash)?.definition,
