@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { AbstractChat, DefaultChatTransport } from "ai-v6";
+import * as ai6 from "ai-v6";
+import * as ai7 from "ai-v7";
 import { chatServer } from "../models/chat-server.ts";
 import { newState } from "./clients.ts";
 import { world } from "./setup.ts";
@@ -24,11 +25,18 @@ const headers = { authorization: `Bearer ${key.key}`, "content-type": "applicati
 
 type Part = { type: string; state?: string; approval?: { id: string }; output?: unknown };
 
-describe("AI SDK 6", () => {
+describe.each([
+  ["6", ai6],
+  ["7", ai7 as unknown as typeof ai6],
+])("AI SDK %s", (version, { AbstractChat, DefaultChatTransport }) => {
   test("asks its user about a call, and goes on with the answer", async () => {
     const state = newState();
     const transport = new DefaultChatTransport({ api: `${api}?approvals=true`, headers });
-    const chat = new (class extends AbstractChat<never> {})({ id: "six", state, transport } as never);
+    const chat = new (class extends AbstractChat<never> {})({
+      id: `of ${version}`,
+      state,
+      transport,
+    } as never);
     const said = chat.sendMessage({ text: "Refund me" } as never);
     const call = await model.next();
     call.delta({ tool_calls: [{ index: 0, id: "c1", function: { name: "refund", arguments: "{}" } }] });
