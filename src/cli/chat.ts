@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createInterface, type Interface } from "node:readline/promises";
 import { newId } from "../lib/ids.ts";
-import { printable } from "../lib/terminal.ts";
+import { printable, printableLines } from "../lib/terminal.ts";
 import { prefixOf } from "../server.ts";
 import type { Services } from "../services.ts";
 import { type Asked, type ChatClient, chatClient, type Part } from "./chat-client.ts";
@@ -215,7 +215,7 @@ class Answer {
     switch (part.type) {
       case "text":
         this.#reply += part.text;
-        if (!flags["json"]) output.data(shown(part.text));
+        if (!flags["json"]) output.data(printableLines(part.text));
         break;
       case "call":
         this.#calls.set(part.id, { name: part.name, args: part.args });
@@ -256,6 +256,3 @@ class Answer {
 }
 
 const LONGEST = 500;
-
-/** As a terminal may get it, with its line ends. */
-const shown = (said: string): string => said.split("\n").map(printable).join("\n");

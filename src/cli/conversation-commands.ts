@@ -40,6 +40,18 @@ export const conversationCommands: Entry[] = [
       async () => (await ofConversations()).closeConversation,
     ),
     leaf(
+      "approve <id> <approval>",
+      "Let a call of a tool run that waits in one, as show lists them; the answer goes on in the server",
+      record,
+      async () => (await ofConversations()).approveCall,
+    ),
+    leaf(
+      "deny <id> <approval>",
+      "Let it not run; the answer goes on without",
+      [...record, option("--reason <text>", "What the model is told of why")],
+      async () => (await ofConversations()).denyCall,
+    ),
+    leaf(
       "delete <id>",
       "Delete one with all that was said in it",
       [folder],

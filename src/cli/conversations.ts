@@ -1,6 +1,8 @@
 import { CloseConversation, ListConversations } from "../agents/conversation-schema.ts";
+import { AnswerApproval } from "../agents/schema.ts";
+import { printable, printableLines } from "../lib/terminal.ts";
 import { checked } from "./body.ts";
-import { type Call, callersOf, text, withServices } from "./command.ts";
+import { type Call, callersOf, reaching, text, withServices } from "./command.ts";
 import { putJson, putList, putRecord } from "./output.ts";
 
 export const listConversations = (call: Call) =>
@@ -44,9 +46,28 @@ export const showConversation = (call: Call) =>
     putRecord(call, { ...record, pending_approvals: pending_approvals.length });
     for (const { role, content, status, created_at } of messages) {
       const mark = status === "complete" ? "" : ` (${status})`;
-      call.output.data(`\n${created_at} ${role}${mark}\n${content}\n`);
+      call.output.data(`\n${created_at} ${role}${mark}\n${printableLines(content)}\n`);
+    }
+    for (const { approval_id, tool_name, args } of pending_approvals) {
+      const asked = `${tool_name}(${JSON.stringify(args)})`;
+      call.output.data(`\nwaits for approval ${approval_id}: ${printable(asked)}\n`);
     }
   });
+
+/** A yes or no to a call that waits in a conversation. */
+const answer = (call: Call, approved: boolean) =>
+  withServices(call, async (services) => {
+    const { conversations, turns } = services;
+    const [conversation_id = "", approval_id = ""] = call.args;
+    const { agent_id } = await conversations.admin.get(conversation_id);
+    const given = checked(AnswerApproval, { approved, reason: call.flags["reason"] });
+    const answered = await reaching(call, services, (caller) =>
+      turns.answerApproval(caller, { agent_id, conversation_id, approval_id }, given),
+    );
+    putRecord(call, answered);
+  });
+export const approveCall = (call: Call) => answer(call, true);
+export const denyCall = (call: Call) => answer(call, false);
 
 export const closeConversation = (call: Call) =>
   withServices(call, async ({ conversations }) => {

@@ -1,5 +1,6 @@
 import { writeSync } from "node:fs";
 import { type Column, fields, table } from "../lib/table.ts";
+import { printableJson } from "../lib/terminal.ts";
 
 /** Data goes to standard output, words to standard error: a pipe gets the data alone. */
 export type Output = {
@@ -35,7 +36,7 @@ function write(descriptor: number, text: string): void {
 }
 
 export const putJson = (output: Output, value: unknown): void =>
-  output.data(`${JSON.stringify(value, null, 2)}\n`);
+  output.data(`${printableJson(JSON.stringify(value, null, 2))}\n`);
 
 /** A list: as JSON where --json was given, else as a table, and in words when there is nothing. */
 export function putList<Row>(

@@ -1,3 +1,4 @@
+import { printableJson } from "../lib/terminal.ts";
 import { DryRun, ReplayWebhook, TestWebhook } from "../webhooks/schema.ts";
 import { checked, readBody } from "./body.ts";
 import { type Call, reaching, text, withServices } from "./command.ts";
@@ -18,7 +19,7 @@ export const testWebhook = (call: Call) =>
     if (call.flags["json"]) putJson(call.output, result);
     else {
       putRecord(call, { sent: `${sent.method} ${sent.url}`, ...sent.headers });
-      call.output.data(`\n${sent.body}\n\n`);
+      call.output.data(`\n${printableJson(sent.body)}\n\n`);
       putRecord(call, { event: result.event, ...received });
       call.output.data("\n");
       putRecord(call, result.verify);
@@ -47,7 +48,7 @@ export const dryRunWebhook = (call: Call) =>
         "",
       );
     }
-    call.output.data(`\n${payload}\n`);
+    call.output.data(`\n${printableJson(payload)}\n`);
   });
 
 export const redeliver = (call: Call) =>

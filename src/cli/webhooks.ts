@@ -1,3 +1,4 @@
+import { printableJson } from "../lib/terminal.ts";
 import type { Services } from "../services.ts";
 import {
   type CreateWebhook,
@@ -154,7 +155,7 @@ export const showDelivery = (call: Call) =>
         "",
       );
     }
-    if (payload !== null) call.output.data(`\n${payload}\n`);
+    if (payload !== null) call.output.data(`\n${printableJson(payload)}\n`);
   });
 
 export const webhookStats = (call: Call) =>

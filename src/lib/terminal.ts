@@ -8,6 +8,16 @@ export const printable = (text: string): string =>
     char === "\n" || char === "\t" ? " " : "�",
   );
 
+/** The same of a text of several lines. */
+export const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");
+
+/** The same of JSON: what it may hold as it is and a terminal may not get is spelled out, to the same value. */
+export const printableJson = (json: string): string =>
+  json.replace(
+    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+
 /** The columns that text takes on a terminal, wide characters being two. */
 export const widthOf = (text: string): number => Bun.stringWidth(text);
 

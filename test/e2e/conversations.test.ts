@@ -99,6 +99,31 @@ describe("a conversation", () => {
     expect(await asked.text()).toContain('d:{"finishReason":"other"');
   });
 
+  test.each([
+    ["approve", '{"paid":7}'],
+    ["deny", "Too much"],
+  ])("goes on when the command line answers for its call: %s", async (verdict, told) => {
+    const messages = [{ role: "user", content: "Refund me \u009b2J" }];
+    const body = JSON.stringify({ id: `to ${verdict}`, messages });
+    const asked = await fetch(api, { method: "POST", headers, body });
+    (await model.next())
+      .delta({ tool_calls: [{ index: 0, id: "c1", function: { name: "refund", arguments: "{}" } }] })
+      .finish("tool_calls");
+    await asked.text();
+    const id = asked.headers.get("x-conversation-id")!;
+    const { stdout } = await errand.command("conversations", "show", id);
+    expect(stdout).not.toContain("\u009b");
+    const [, approval] = /waits for approval (\S+): refund\(\{\}\)/.exec(stdout)!;
+    const reason = verdict === "deny" ? ["--reason", "Too much"] : [];
+    const answered = await errand.command("conversations", verdict, id, approval!, "--json", ...reason);
+    expect(JSON.parse(answered.stdout)).toMatchObject({ tool_name: "refund", conversation_id: id });
+    const next = await model.next();
+    expect(next.body.messages.at(-1)).toMatchObject({ role: "tool", content: expect.stringContaining(told) });
+    next.say("Done").finish();
+    const again = await errand.command("conversations", verdict, id, "nonsense");
+    expect([again.code, again.stderr]).toEqual([5, expect.stringContaining("approval nonsense not found")]);
+  });
+
   test("is listed, shown, closed and deleted by the command line beside the server", async () => {
     const asked = fetch(api, {
       method: "POST",

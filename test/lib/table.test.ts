@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { nearest } from "../../src/lib/nearest.ts";
 import { fields, table } from "../../src/lib/table.ts";
-import { bytes, fit, printable, widthOf } from "../../src/lib/terminal.ts";
+import { bytes, fit, printable, printableJson, widthOf } from "../../src/lib/terminal.ts";
 
 const columns = [
   { title: "NAME", value: (row: { name: string; n: number | null }) => row.name },
@@ -34,6 +34,17 @@ test("no control character reaches the terminal", () => {
     fc.property(fc.string({ unit: "binary" }), (name) => {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
       expect(printable(name)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+    }),
+  );
+});
+
+test("nor out of JSON, which stays the same value", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (text) => {
+      const json = printableJson(JSON.stringify({ text }));
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+      expect(json).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+      expect(JSON.parse(json)).toEqual({ text });
     }),
   );
 });
