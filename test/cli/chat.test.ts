@@ -1,9 +1,10 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { discardAfterEach } from "../helpers/folder.ts";
 import { chatServer } from "../models/chat-server.ts";
 import { commandLine } from "./world.ts";
 
+setDefaultTimeout(30_000); // each begins a server or two
 discardAfterEach();
 const model = chatServer();
 afterAll(model.close);

@@ -1,9 +1,10 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { tmpdir } from "node:os";
 import { BINARY } from "../../scripts/lib/errand.ts";
 import { chatServer } from "../models/chat-server.ts";
 import { world } from "./setup.ts";
 
+setDefaultTimeout(30_000); // each runs several programs
 const model = chatServer();
 afterAll(model.close);
 const { errand, workspace } = await world({ env: { OPENAI_BASE_URL: model.url } });

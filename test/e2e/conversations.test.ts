@@ -1,10 +1,11 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as ai6 from "ai-v6";
 import * as ai7 from "ai-v7";
 import { chatServer } from "../models/chat-server.ts";
 import { newState } from "./clients.ts";
 import { world } from "./setup.ts";
 
+setDefaultTimeout(30_000); // each runs several programs
 const model = chatServer();
 afterAll(model.close);
 const { errand, key, workspace } = await world({ env: { OPENAI_BASE_URL: model.url } });
