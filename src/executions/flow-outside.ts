@@ -6,6 +6,7 @@ import { InnerFailure } from "./failure.ts";
 import { endFlow, type FlowStep, inside } from "./flow.ts";
 import { type Ended, endStep, FOREVER, keepInput, LOST, ownVars, record, takeAround } from "./run.ts";
 import type { ExecutionError } from "./schema.ts";
+import type { ExecutionRow } from "./store.ts";
 
 // The flow nodes that have to do with other runs and with callers from outside.
 
@@ -51,13 +52,16 @@ export async function callWorkflow(flow: FlowStep): Promise<Ended> {
   }
   if (child.state !== "success") {
     const error = JSON.parse(child.error ?? "null") as ExecutionError | null;
-    const why = error ? `${error.code}: ${error.message}` : child.state;
-    throw new NodeError("WORKFLOW_FAILED", `Execution ${child.id} ended ${child.state}: ${why}`, {
-      retryable: true,
-    });
+    throw new NodeError("WORKFLOW_FAILED", whyItEnded(child, error), { retryable: true });
   }
   const workflow_output = child.output === null ? null : (JSON.parse(child.output) as Json);
   return endFlow(flow, { execution_id: child.id, status: "success", workflow_output }, true);
+}
+
+/** Of workflows that call one another the words of the innermost alone: what went wrong is said there. */
+function whyItEnded({ id, state }: ExecutionRow, error: ExecutionError | null): string {
+  if (error?.code === "WORKFLOW_FAILED") return error.message;
+  return `Execution ${id} ended ${state}: ${error ? `${error.code}: ${error.message}` : state}`;
 }
 
 export async function waitFor(flow: FlowStep): Promise<Ended> {
@@ -128,7 +132,7 @@ const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 // What the server says of its own connection and of whose page this is.
 const NOT_OURS =
-  /^(connection|content-length|date|keep-alive|server|set-cookie|trailer|transfer-encoding|upgrade|x-request-id)$/i;
+  /^(connection|content-encoding|content-length|date|keep-alive|server|set-cookie|trailer|transfer-encoding|upgrade|x-request-id)$/i;
 
 export async function respond(flow: FlowStep): Promise<Ended> {
   const { run, place, step, config, type } = flow;

@@ -235,9 +235,10 @@ ${hasEnded && failure === undefined && said === undefined && outputMarkup(output
 
 // A page's words and not the page: its author is not the one whom this address belongs to.
 function wordsOfAnswer({ headers, body }: OwnAnswer): Json {
-  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type")?.[1];
-  const isPage = typeof body === "string" && body.length <= LARGEST_HTML && /^text\/html\b/i.test(type ?? "");
-  return isPage ? readHtml(body, { format: "text" }).content : body;
+  const isPage = /^text\/html\b/i.test(headers["content-type"] ?? "");
+  return isPage && typeof body === "string" && body.length <= LARGEST_HTML
+    ? readHtml(body, { format: "text" }).content
+    : body;
 }
 
 function outputMarkup(output: Json): Markup {

@@ -1,6 +1,6 @@
 import { isObject, type Json } from "../lib/json.ts";
 
-/** What a workflow says itself to whoever waits for it (node type `respond_to_webhook`). */
+/** What a workflow says itself to whoever waits for it (node type `respond_to_webhook`); headers in lower case. */
 export type OwnAnswer = { status: number; headers: Record<string, string>; body: Json };
 
 /** Undefined for an execution that has said nothing. */

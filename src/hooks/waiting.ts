@@ -16,7 +16,8 @@ export function waitOf(url: string, headers: Headers): number {
     const [given, ...more] = new URLSearchParams(queryOf(url)).getAll("wait");
     if (given !== undefined) {
       if (more.length > 0 || !/^\d{1,9}$/.test(given) || Number(given) > LONGEST_WAIT_SECONDS) {
-        throw invalidField("wait", `whole seconds, at most ${LONGEST_WAIT_SECONDS}`, "another form");
+        const received = /^\d{1,9}$/.test(given) ? given : "another form";
+        throw invalidField("wait", `whole seconds, at most ${LONGEST_WAIT_SECONDS}`, received);
       }
       return Number(given);
     }

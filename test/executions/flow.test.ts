@@ -435,6 +435,18 @@ describe("respond_to_webhook", () => {
     );
     expect((await executions.get(CALLER, id)).response).toEqual({ status: 200, headers: {}, body: { a: 1 } });
   });
+
+  test("sets no header that is the connection's, the server's or no header at all", async () => {
+    const { workflow, start, executions } = world();
+    const bad = { "bad name": "x", "X-A": "a\r\nB: c", "X-B": "🐛" };
+    const reserved = { "Set-Cookie": "a=b", "Content-Length": "3", "Content-Encoding": "gzip" };
+    for (const [name, value] of Object.entries({ ...bad, ...reserved })) {
+      const nodes = [aNode("respond_to_webhook", "r", { headers: { [name]: "{{ value }}" } })];
+      const { id } = await start(await workflow({ nodes }), { value });
+      const { status, error, response } = await executions.get(CALLER, id);
+      expect([name, status, error?.code, response]).toEqual([name, "failed", "BAD_HEADER", null]);
+    }
+  });
 });
 
 describe("stop_workflow", () => {
