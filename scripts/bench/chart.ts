@@ -3,8 +3,9 @@ export type Chart = {
   title: string;
   unit: string;
   x: string;
-  /** In the order of x; the same for each line. */
+  /** In the order of x; the same for each line. Spread by their logarithm: sizes are powers of each other. */
   at: number[];
+  isEven?: boolean;
   lines: { name: string; values: number[] }[];
 };
 
@@ -12,6 +13,8 @@ const WIDTH = 300;
 const HEIGHT = 210;
 const PLOT = { left: 52, right: 14, top: 44, bottom: 40 };
 const COLUMNS = 3;
+const MOST_MARKS = 7;
+const MOST_DOTS = 12;
 const COLOURS = ["var(--a)", "var(--b)", "var(--c)"];
 
 const STYLE = `
@@ -42,13 +45,15 @@ export function roundUp(value: number): number {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999_999)!;
 }
 
-/** `values` go from zero, `at` is spread by its logarithm: a flat line says that size does not matter. */
-function panel({ title, unit, x, at, lines }: Chart): string {
+/** All go from zero: a flat line says that x does not matter. */
+function panel({ title, unit, x, at, isEven, lines }: Chart): string {
   const [width, height] = [WIDTH - PLOT.left - PLOT.right, HEIGHT - PLOT.top - PLOT.bottom];
   const most = roundUp(Math.max(...lines.flatMap(({ values }) => values)));
-  const [low, high] = [Math.log(Math.min(...at)), Math.log(Math.max(...at))];
+  const place = isEven ? (value: number) => value : Math.log;
+  const [low, high] = [place(Math.min(...at)), place(Math.max(...at))];
   const across = (value: number) =>
-    PLOT.left + (high === low ? width / 2 : ((Math.log(value) - low) / (high - low)) * width);
+    PLOT.left + (high === low ? width / 2 : ((place(value) - low) / (high - low)) * width);
+  const every = Math.ceil(at.length / MOST_MARKS);
   const up = (value: number) => PLOT.top + height - (value / most) * height;
   const fixed = (value: number) => value.toFixed(1);
   const text = (x: number, y: number, anchor: string, words: string, kind = "") =>
@@ -62,14 +67,16 @@ function panel({ title, unit, x, at, lines }: Chart): string {
         text(PLOT.left - 6, up(mark) + 4, "end", short(mark)),
     ),
     text(PLOT.left, PLOT.top - 8, "start", unit),
-    ...at.map((value) => text(across(value), HEIGHT - PLOT.bottom + 16, "middle", short(value))),
+    ...at
+      .filter((_, n) => n % every === 0)
+      .map((value) => text(across(value), HEIGHT - PLOT.bottom + 16, "middle", short(value))),
     text(PLOT.left + width / 2, HEIGHT - 8, "middle", x),
     ...lines.flatMap(({ name, values }, n) => {
       const colour = COLOURS[n % COLOURS.length]!;
       const points = values.map((value, index) => `${fixed(across(at[index]!))},${fixed(up(value))}`);
       return [
         `<polyline class="line" stroke="${colour}" points="${points.join(" ")}"/>`,
-        ...points.map((point) => {
+        ...(points.length > MOST_DOTS ? [] : points).map((point) => {
           const [cx, cy] = point.split(",");
           return `<circle cx="${cx}" cy="${cy}" r="3" fill="${colour}"/>`;
         }),

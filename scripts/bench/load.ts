@@ -26,7 +26,11 @@ export type LoadResult = {
   statuses: Record<string, number>;
 };
 
-type Connection = { sentAt: number; buffer: Buffer; needed: number; status: string };
+/** An answer as it comes in; `needed`: bytes of head and body, -1 until the head is whole. */
+export type Answering = { buffer: Buffer; needed: number; status: string };
+export const newAnswer = (): Answering => ({ buffer: Buffer.alloc(0), needed: -1, status: "" });
+
+type Connection = { sentAt: number; answer: Answering };
 
 const HEADER_END = Buffer.from("\r\n\r\n");
 
@@ -48,22 +52,19 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
     await Bun.connect<Connection>({
       hostname: url.hostname,
       port: Number(url.port),
-      data: { sentAt: 0, buffer: Buffer.alloc(0), needed: -1, status: "" },
+      data: { sentAt: 0, answer: newAnswer() },
       socket: {
         open(socket) {
-          socket.data = { sentAt: performance.now(), buffer: Buffer.alloc(0), needed: -1, status: "" };
+          socket.data = { sentAt: performance.now(), answer: newAnswer() };
           socket.write(request);
         },
         data(socket, chunk) {
           const state = socket.data;
-          state.buffer =
-            state.buffer.length === 0 ? Buffer.from(chunk) : Buffer.concat([state.buffer, chunk]);
-          if (state.needed < 0 && !readHead(state)) return;
-          if (state.buffer.length < state.needed) return;
+          if (!answered(state.answer, chunk)) return;
           latencies.push(performance.now() - state.sentAt);
-          statuses[state.status] = (statuses[state.status] ?? 0) + 1;
-          state.buffer = Buffer.alloc(0);
-          state.needed = -1;
+          const { status } = state.answer;
+          statuses[status] = (statuses[status] ?? 0) + 1;
+          state.answer = newAnswer();
           if (ending) return void socket.end();
           state.sentAt = performance.now();
           socket.write(request);
@@ -97,7 +98,7 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
 
 const round = (value: number) => Math.round(value * 1_000) / 1_000;
 
-function wireRequest(plan: LoadPlan, url: URL): Buffer {
+export function wireRequest(plan: LoadPlan, url: URL): Buffer {
   const body = Buffer.from(plan.body ?? "");
   const headers = Object.entries({
     host: url.host,
@@ -111,14 +112,20 @@ function wireRequest(plan: LoadPlan, url: URL): Buffer {
   return Buffer.concat([Buffer.from(head), body]);
 }
 
-/** True once the head is whole; leaves in `needed` how many bytes head and body are. */
-function readHead(state: Connection): boolean {
-  const end = state.buffer.indexOf(HEADER_END);
+/** Takes a piece of an answer; true once it is whole. */
+export function answered(answer: Answering, chunk: Buffer): boolean {
+  answer.buffer = answer.buffer.length === 0 ? Buffer.from(chunk) : Buffer.concat([answer.buffer, chunk]);
+  if (answer.needed < 0 && !readHead(answer)) return false;
+  return answer.buffer.length >= answer.needed;
+}
+
+function readHead(answer: Answering): boolean {
+  const end = answer.buffer.indexOf(HEADER_END);
   if (end < 0) return false;
-  const head = state.buffer.subarray(0, end).toString("latin1");
-  state.status = head.slice(9, 12);
+  const head = answer.buffer.subarray(0, end).toString("latin1");
+  answer.status = head.slice(9, 12);
   const length = /\r\ncontent-length: *(\d+)/i.exec(head);
-  state.needed = end + 4 + (length ? Number(length[1]) : 0);
+  answer.needed = end + 4 + (length ? Number(length[1]) : 0);
   return true;
 }
 
