@@ -90,6 +90,31 @@ export function writeHistory(data: string, count: number): void {
   }
 }
 
+/** Runs like the newest one that an earlier life left under way: each running, and its job as well. */
+export function writeOrphans(data: string, { workspace_id }: { workspace_id: string }, count: number): void {
+  const db = openWriter(join(data, "errand.db"));
+  try {
+    db.run("PRAGMA synchronous = OFF");
+    const like = db.get<Row & Id & { workflow_id: string }>(
+      "SELECT * FROM executions ORDER BY id DESC LIMIT 1",
+    )!;
+    const running = { ...like, state: "running", output: null, response: null, ended_at: null };
+    const job = { lane: "runs", kind: "execution.run", tenant: workspace_id, key: like.workflow_id };
+    const under = { ...job, state: "running", attempt: 1, crashes: 0, owner: "gone" };
+    const made = { id: idAt(7), created_at: "at" };
+    // A day old, and other ids than history has.
+    const range = { from: 0, to: count, began: Date.now() - 86_400_000 - count * SECOND };
+    db.run("BEGIN IMMEDIATE");
+    copies(db, "executions", running, { ...made, started_at: "at" }, range);
+    const columns = { ...under, id: "", ref: "", run_at: 0, created_at: 0 };
+    copies(db, "jobs", columns, { ...made, ref: idAt(7), run_at: "at" }, range);
+    db.run("COMMIT");
+    db.all("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+  }
+}
+
 /** Many agents like the newest one. */
 export function writeAgents(data: string, count: number): void {
   const db = openWriter(join(data, "errand.db"));

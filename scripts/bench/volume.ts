@@ -5,10 +5,10 @@
  *
  *     bun scripts/bench/volume.ts [--executions 1000000] [--orphans 100000] [--prune 100000]
  */
-import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { openWriter } from "../../src/storage/sqlite/connection.ts";
 import { createKey, discard, type Errand, type Key, scratch, startErrand } from "../lib/errand.ts";
+import { writeHistory, writeOrphans } from "./history.ts";
+import { type Spread, spread, timed } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -22,123 +22,23 @@ const [EXECUTIONS, ORPHANS, PRUNED] = [flags.executions, flags.orphans, flags.pr
   number,
   number,
 ];
-const DAY = 86_400_000;
-const STATES = [
-  "success",
-  "success",
-  "success",
-  "success",
-  "success",
-  "success",
-  "failed",
-  "failed",
-  "cancelled",
-];
-
 const data = scratch();
 const key = await createKey(data);
 const args = ["--log-level", "warn", "--retention-days", "0"];
-const db = openWriter(join(data, "errand.db"));
-db.run("PRAGMA synchronous = OFF");
 
 const tell = (text: string) => console.log(text);
-const uuidAt = (ms: number, n: number): string => {
-  const time = ms.toString(16).padStart(12, "0");
-  const tail = n.toString(16).padStart(12, "0");
-  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${tail}`;
-};
-
-function inSlices(count: number, write: (n: number) => void): void {
-  for (let n = 0; n < count; n++) {
-    if (n % 20_000 === 0) {
-      if (n > 0) db.run("COMMIT");
-      db.run("BEGIN IMMEDIATE");
-    }
-    write(n);
-  }
-  db.run("COMMIT");
-}
-
 async function makeWorkflow({ workspace_id }: Key): Promise<string> {
   const errand = await startErrand({ data, key, args });
   const made = await errand.api<{ id: string }>("POST", `/api/workflows?workspace_id=${workspace_id}`, {
     nodes: [{ node_type_name: "set_variables", name: "a", input_config: { variables: { n: 1 } } }],
   });
+  await errand.api("POST", `/api/workflows/${made.body.id}/executions`, { response_type: "result" });
   await errand.stop();
   return made.body.id;
 }
 
-/** Every second one, evenly back from now. */
-function writeExecutions(workflow_id: string, definition_hash: string): void {
-  const from = Date.now() - EXECUTIONS * 1_000;
-  inSlices(EXECUTIONS, (n) => {
-    const at = from + n * 1_000;
-    const id = uuidAt(at, n);
-    db.run(
-      `INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
-         input, output, hop, external_calls, tokens, steps_completed, created_at, started_at, ended_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, '{}', '{"name":"Ada"}', '{"n":1}', 0, 0, 0, 1, ?, ?, ?)`,
-      id,
-      workflow_id,
-      key.workspace_id,
-      key.project_id,
-      definition_hash,
-      STATES[n % STATES.length]!,
-      n % 5_000 === 0 ? "rare" : "webhook",
-      at,
-      at,
-      at + 5,
-    );
-  });
-}
-
-function writeOrphans(workflow_id: string, definition_hash: string): void {
-  const now = Date.now();
-  inSlices(ORPHANS, (n) => {
-    const id = uuidAt(now - DAY + n, n);
-    db.run(
-      `INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata,
-         input, hop, external_calls, tokens, steps_completed, created_at, started_at)
-       VALUES (?, ?, ?, ?, ?, 'running', 'orphan', '{}', '{}', 0, 0, 0, 0, ?, ?)`,
-      id,
-      workflow_id,
-      key.workspace_id,
-      key.project_id,
-      definition_hash,
-      now - DAY + n,
-      now - DAY + n,
-    );
-    db.run(
-      `INSERT INTO jobs (id, lane, kind, tenant, key, ref, state, run_at, attempt, crashes, owner, created_at)
-       VALUES (?, 'runs', 'execution.run', ?, ?, ?, 'running', ?, 1, 0, 'gone', ?)`,
-      id,
-      key.workspace_id,
-      workflow_id,
-      id,
-      now,
-      now,
-    );
-  });
-}
-
-type Spread = { p50: number; p99: number; max: number };
-function spread(times: number[]): Spread {
-  const sorted = times.toSorted((a, b) => a - b);
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
-  return { p50: at(0.5), p99: at(0.99), max: at(1) };
-}
 const spoken = ({ p50, p99, max }: Spread): string =>
   `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms, max ${max.toFixed(2)} ms`;
-
-async function timed(count: number, act: (n: number) => Promise<unknown>): Promise<Spread> {
-  const times: number[] = [];
-  for (let n = -20; n < count; n++) {
-    const begun = performance.now();
-    await act(n);
-    if (n >= 0) times.push(performance.now() - begun);
-  }
-  return spread(times);
-}
 
 async function measureLists(errand: Errand, workflow_id: string): Promise<void> {
   const here = `/api/workflows/${workflow_id}/executions`;
@@ -194,9 +94,7 @@ async function measurePrune(errand: Errand, workflow_id: string): Promise<void> 
 
 try {
   const workflow_id = await makeWorkflow(key);
-  const { definition_hash } = db.get<{ definition_hash: string }>("SELECT definition_hash FROM workflows")!;
-  writeExecutions(workflow_id, definition_hash);
-  db.all("PRAGMA wal_checkpoint(TRUNCATE)");
+  writeHistory(data, EXECUTIONS);
   tell(`${EXECUTIONS} executions on record`);
   let errand = await startErrand({ data, key, args });
   await measureLists(errand, workflow_id);
@@ -204,12 +102,10 @@ try {
   tell("history pruned beside the server");
   await measurePrune(errand, workflow_id);
   await errand.stop();
-  writeOrphans(workflow_id, definition_hash);
-  db.all("PRAGMA wal_checkpoint(TRUNCATE)");
+  writeOrphans(data, key, ORPHANS);
   errand = await startErrand({ data, key, args });
   tell(`start with ${ORPHANS} orphaned jobs: first answer after ${Math.round(errand.startedInMs)} ms`);
   await errand.stop();
 } finally {
-  db.close();
   discard(data);
 }

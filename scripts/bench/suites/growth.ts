@@ -113,49 +113,58 @@ const pages = async (errand: Errand, path: string): Promise<number> =>
     })
   ).p99;
 
+type World = { data: string; key: Key; hook: URL; subscription: string };
+
+const hear = (errand: Errand, { subscription }: Pick<World, "subscription">, event: string) =>
+  errand.api("PUT", `/api/v1/webhooks/${subscription}`, { events: [event] });
+
 /** A folder with so many runs on record, each with its step, event, delivery and attempt. */
+export async function prepare(data: string, key: Key, runs: number, receiver: Yardstick): Promise<World> {
+  const world = await withRunning(data, key, async (errand) => {
+    const hook = new URL(await hookOf(errand, key));
+    const made = { data, key, hook, subscription: await subscribe(errand, receiver.url) };
+    await fetch(hook, { method: "POST", body: BODY, headers: { "content-type": "application/json" } });
+    await arrived(receiver.url, 1);
+    await hear(errand, made, NEVER);
+    return made;
+  });
+  const began = performance.now();
+  writeHistory(data, runs);
+  say(`  ${short(runs)} runs written in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
+  return world;
+}
+
+export async function measure(world: World, receiver: Yardstick, seconds: number): Promise<Measured> {
+  const { data, key, hook, subscription } = world;
+  const started = await starts(data, key);
+  const measured = await withRunning(data, key, async (errand) => {
+    const list = `/api${hook.pathname.replace("/webhooks", "")}/executions`;
+    const url = `${errand.url}${hook.pathname}${hook.search}`;
+    const until = new Date().toISOString();
+    const rare = `${list}?state=failed&trigger_source=rare&since=2020-01-01&until=${until}`;
+    const listed = {
+      "list page of 100, p99": await pages(errand, list),
+      "by state, source and time, p99": await pages(errand, rare),
+      "deliveries of a webhook, p99": await pages(errand, `/api/v1/webhooks/${subscription}/logs`),
+    };
+    const accepted = await accepts(errand, url, seconds);
+    await hear(errand, world, COMPLETED);
+    const rate = await delivered(url, receiver, seconds);
+    await hear(errand, world, NEVER);
+    return { ...listed, ...accepted, "webhook to signed delivery": rate };
+  });
+  return { "start-up to first answer": started, ...measured };
+}
+
 async function onHistory(runs: number, bench: Bench): Promise<Measured> {
   const receiver = await yardstick("receiver");
   try {
     return await withFolder(async (data, key) => {
-      let hook = new URL("http://localhost");
-      let subscription = "";
-      const hear = (errand: Errand, event: string) =>
-        errand.api("PUT", `/api/v1/webhooks/${subscription}`, { events: [event] });
-      await withRunning(data, key, async (errand) => {
-        hook = new URL(await hookOf(errand, key));
-        subscription = await subscribe(errand, receiver.url);
-        await loadOnce({ url: hook.href, connections: 1, seconds: 1, body: BODY });
-        await fetch(hook, { method: "POST", body: BODY, headers: { "content-type": "application/json" } });
-        await Bun.sleep(500);
-        await hear(errand, NEVER);
-      });
-      const began = performance.now();
-      writeHistory(data, runs);
-      say(`  ${short(runs)} runs written in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
+      const world = await prepare(data, key, runs, receiver);
       const rounds: Measured[] = [];
       for (let round = 1; round <= bench.repeat; round++) {
         say(`growth, ${short(runs)} runs, round ${round} of ${bench.repeat} ...`);
-        const started = await starts(data, key);
-        const measured = await withRunning(data, key, async (errand) => {
-          const list = `/api${hook.pathname.replace("/webhooks", "")}/executions`;
-          const url = `${errand.url}${hook.pathname}${hook.search}`;
-          const listed = {
-            "list page of 100, p99": await pages(errand, list),
-            "by state, source and time, p99": await pages(
-              errand,
-              `${list}?state=failed&trigger_source=rare&since=2020-01-01&until=${new Date().toISOString()}`,
-            ),
-            "deliveries of a webhook, p99": await pages(errand, `/api/v1/webhooks/${subscription}/logs`),
-          };
-          const seconds = Math.min(LOAD_SECONDS, bench.seconds);
-          const accepted = await accepts(errand, url, seconds);
-          await hear(errand, COMPLETED);
-          const rate = await delivered(url, receiver, seconds);
-          await hear(errand, NEVER);
-          return { ...listed, ...accepted, "webhook to signed delivery": rate };
-        });
-        rounds.push({ "start-up to first answer": started, ...measured });
+        rounds.push(await measure(world, receiver, Math.min(LOAD_SECONDS, bench.seconds)));
       }
       return medians(rounds);
     });
@@ -167,6 +176,10 @@ async function onHistory(runs: number, bench: Bench): Promise<Measured> {
 async function history(bench: Bench): Promise<void> {
   const measured: Measured[] = [];
   for (const runs of bench.sizes) measured.push(await onHistory(runs, bench));
+  tellHistory(bench, measured);
+}
+
+export function tellHistory(bench: Bench, measured: Measured[]): void {
   const page = { unit: "ms", target: "< 10 ms", met: (value: number) => value < 10 };
   const told: Record<string, Told> = {
     ...ACCEPTED,
