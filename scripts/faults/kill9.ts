@@ -2,10 +2,12 @@
  * Kills the program with SIGKILL under load, again and again, and then counts: every webhook that was
  * answered 202 must have one execution, ended, and no execution may have ended twice.
  *
- *     bun scripts/faults/kill9.ts [--rounds 20] [--seed 1] [--mixed] [--runs 50] [--migrations 5] [--json]
+ *     bun scripts/faults/kill9.ts [--rounds 20] [--seed 1] [--json]
+ *         [--mixed [--runs 50] [--migrations 5] [--minutes 60]]
  *
  * `--mixed`: streams, waits and commands beside the webhooks, kills of commands (backup, prune, rotation) as
- * well, and of migrations of an older database; a round is killed once so many runs of it are acknowledged.
+ * well, and of migrations of an older database; a round is killed once so many runs of it are
+ * acknowledged, and none begins after so many minutes.
  *
  * Exit code 0 when nothing was lost, 1 when something was.
  */
@@ -157,13 +159,14 @@ if (import.meta.main) {
       mixed: { type: "boolean", default: false },
       runs: { type: "string", default: "50" },
       migrations: { type: "string" },
+      minutes: { type: "string" },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
   if (values.help) {
     console.log(
-      "usage: scripts/faults/kill9 [--rounds 20] [--seed 1] [--json] [--mixed [--runs 50] [--migrations 5]]",
+      "usage: scripts/faults/kill9 [--rounds 20] [--seed 1] [--json] [--mixed [--runs 50] [--migrations 5] [--minutes 60]]",
     );
     process.exit(0);
   }
@@ -176,6 +179,7 @@ if (import.meta.main) {
     ? await mixedRounds({
         ...plan,
         runs: Number(values.runs),
+        minutes: values.minutes === undefined ? undefined : Number(values.minutes),
         migrations: Number(values.migrations ?? Math.ceil(plan.rounds / 4)),
       })
     : undefined;

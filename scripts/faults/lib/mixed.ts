@@ -42,6 +42,8 @@ type Plan = {
   /** How many runs are to be acknowledged in each round before its kill. */
   runs: number;
   migrations: number;
+  /** No round begins after so long; undefined: as many as are asked for. */
+  minutes?: number | undefined;
   seed: number;
   progress?: ((text: string) => void) | undefined;
 };
@@ -76,8 +78,9 @@ export async function mixedRounds(plan: Plan): Promise<Report> {
     migrations: { migrations: 0, killed: 0, lost: 0, faults: [] },
   };
   const restarts: number[] = [];
-  while (report.rounds < plan.rounds && report.lost.length === 0)
-    await stretch(plan, Math.min(STRETCH, plan.rounds - report.rounds), random, report, restarts);
+  const last = performance.now() + (plan.minutes ?? Number.POSITIVE_INFINITY) * 60_000;
+  const isOver = () => report.rounds >= plan.rounds || performance.now() > last || report.lost.length > 0;
+  while (!isOver()) await stretch(plan, isOver, random, report, restarts);
   restarts.sort((a, b) => a - b);
   const at = (share: number) =>
     Math.round(restarts[Math.min(restarts.length - 1, Math.floor(restarts.length * share))] ?? 0);
@@ -88,7 +91,7 @@ export async function mixedRounds(plan: Plan): Promise<Report> {
 
 async function stretch(
   plan: Plan,
-  rounds: number,
+  isOver: () => boolean,
   random: () => number,
   report: Report,
   restarts: number[],
@@ -123,7 +126,7 @@ async function stretch(
     await subscribe(errand, `http://127.0.0.1:${receiver.port}/`);
     await errand.stop();
 
-    for (let round = 1; round <= rounds; round++) {
+    for (let round = 1; round <= STRETCH && !isOver(); round++) {
       const what = ADMINISTRATION[Math.floor(random() * ADMINISTRATION.length)]!;
       if (what === "prune") addOldRuns(data, OLD_RUNS);
       errand = await start(key);
