@@ -1,7 +1,11 @@
 /**
  * Lets days pass in minutes (--time-scale) under a steady load of webhooks, waits, retries, rotations and
  * conversations that idle, and watches the program's memory and open files; at the end everything that was
- * begun must have come to its end, and nothing before its time.
+ * begun must have come to its end and been told of, and nothing before its time.
+ *
+ * Memory is taken at rest: once a minute the load pauses for some seconds, and the least of the samples in them
+ * counts. Its slope is the median of those between any two rests of the second half (Theil and Sen), which a
+ * collection now and then does not bend.
  */
 import { Database } from "bun:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
@@ -17,22 +21,27 @@ export type Report = {
   attempts: number;
   rotations: number;
   conversations: number;
-  /** Open files after the warm-up: fewest, most. */
+  /** Open files at the rests of the second half: fewest, most. */
   files: { least: number; most: number };
-  /** Resident memory after the warm-up, and its slope through all samples. */
-  memory: { first_mb: number; last_mb: number; mb_per_hour: number };
+  /** Resident memory at the rests of the second half, and its slope. */
+  memory: { rests: number; first_mb: number; last_mb: number; most_mb: number; mb_per_hour: number };
   unfinished: { runs: number; deliveries: number; conversations: number };
+  /** Whose end the receiver was never told of. */
+  untold: { runs: number; conversations: number };
+  /** Rows that were forgotten meanwhile, being old enough. */
+  pruned: number;
   early: number;
   odd: string[];
 };
 
 type Sample = { at: number; mb: number; files: number };
 
-const SAMPLE_MS = 1_000;
-// Idle conversations are looked for every five minutes on the wall, however fast time passes.
-const CHORE_MINUTES = 5;
-// Compiled code, caches and the heap find their size in this share of the time.
-const WARM_UP = 0.4;
+const SAMPLE_MS = 250;
+// How often the load rests, in the times of a whole, and for how long.
+const RESTS = 60;
+const REST_MS = 5_000;
+// After so many attempts the receiver takes whatever it is: nothing is given up.
+const WORST_ATTEMPTS = 3;
 const SCHEDULE_MS = [60_000, 300_000, 900_000, 3_600_000, 21_600_000];
 
 export async function soak(options: {
@@ -47,10 +56,22 @@ export async function soak(options: {
   const random = generator(options.seed);
   // One in five attempts meets a receiver that is not well, until all has to end.
   let isWell = false;
+  let attempts = 0;
+  const told = { runs: new Set<string>(), conversations: new Set<string>() };
   const receiver = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
-    fetch: () => new Response(null, { status: isWell || random() < 0.8 ? 204 : 503 }),
+    async fetch(request) {
+      const { data } = (await request.json()) as {
+        data: { execution_id?: string; conversation_id?: string };
+      };
+      attempts++;
+      if (!isWell && random() < 0.2 && Number(request.headers.get("x-service-attempt")) <= WORST_ATTEMPTS)
+        return new Response(null, { status: 503 });
+      if (data.execution_id) told.runs.add(data.execution_id);
+      else if (data.conversation_id) told.conversations.add(data.conversation_id);
+      return new Response(null, { status: 204 });
+    },
   });
   const key = await createKey(data);
   const args = [
@@ -71,7 +92,8 @@ export async function soak(options: {
     ERRAND_FIRST_KEY: "never",
   };
   const errand = await startErrand({ data, key, args, env });
-  const samples: Sample[] = [];
+  const rests: Sample[] = [];
+  const early = new Set<string>();
   const report: Report = {
     minutes,
     speed,
@@ -80,8 +102,10 @@ export async function soak(options: {
     rotations: 0,
     conversations: 0,
     files: { least: 0, most: 0 },
-    memory: { first_mb: 0, last_mb: 0, mb_per_hour: 0 },
+    memory: { rests: 0, first_mb: 0, last_mb: 0, most_mb: 0, mb_per_hour: 0 },
     unfinished: { runs: 0, deliveries: 0, conversations: 0 },
+    untold: { runs: 0, conversations: 0 },
+    pruned: 0,
     early: 0,
     odd: [],
   };
@@ -92,54 +116,64 @@ export async function soak(options: {
     };
     const began = performance.now();
     const end = began + minutes * 60_000;
+    const every = (minutes * 60_000) / RESTS;
+    const rest = Math.min(REST_MS, every / 4);
     const load = async () => {
-      for (let n = 0; performance.now() < end; n++) {
-        const due = began + (n * 1_000) / perSecond;
-        if (due > performance.now()) await Bun.sleep(due - performance.now());
-        const started = await fetch(world.hooks[n % world.hooks.length]!, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: '{"input_data":{"n":1}}',
-        });
-        await started.text();
-        note("webhook", started.status);
-        report.runs++;
-        if (n % (perSecond * 2) === 0) {
-          const body = { id: `soak-${n}`, messages: [{ role: "user", content: "Hello" }] };
-          const said = await fetch(`${errand.url}/api/agents/${world.agent}/stream`, {
-            method: "POST",
-            headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json" },
-            body: JSON.stringify(body),
-          });
-          await said.text();
-          note("stream", said.status);
-          report.conversations++;
+      for (let n = 0, stretch = 0; performance.now() < end; stretch++) {
+        const until = Math.min(end, began + (stretch + 1) * every - rest);
+        for (const from = performance.now(), first = n; performance.now() < until; n++) {
+          const due = from + ((n - first) * 1_000) / perSecond;
+          if (due > performance.now()) await Bun.sleep(due - performance.now());
+          await ask(n);
         }
-        if (n % (perSecond * 5) === 0) {
-          note(
-            "rotation",
-            (await errand.api("POST", `/api/v1/webhooks/${world.webhook}/secret/rotate?overlap_seconds=3600`))
-              .status,
-          );
-          report.rotations++;
-        }
-      }
-    };
-    const watch = async () => {
-      while (performance.now() < end) {
-        samples.push(sampleOf(errand.pid, performance.now() - began));
+        rests.push(await leastOf(errand.pid, began, began + (stretch + 1) * every));
+        for (const each of earlyIn(data)) early.add(each);
+        const { mb, files } = rests.at(-1)!;
         options.progress?.(
-          `${Math.round((performance.now() - began) / 1_000)} s: ${samples.at(-1)!.mb.toFixed(1)} MB, ${samples.at(-1)!.files} files, ${report.runs} runs`,
+          `${Math.round((performance.now() - began) / 1_000)} s: ${mb.toFixed(1)} MB, ${files} files, ${report.runs} runs`,
         );
-        await Bun.sleep(SAMPLE_MS);
       }
     };
-    await Promise.all([load(), watch()]);
+    const ask = async (n: number) => {
+      const started = await fetch(world.hooks[n % world.hooks.length]!, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: '{"input_data":{"n":1}}',
+      });
+      await started.text();
+      note("webhook", started.status);
+      report.runs++;
+      if (n % (perSecond * 2) === 0) {
+        const body = { id: `soak-${n}`, messages: [{ role: "user", content: "Hello" }] };
+        const said = await fetch(`${errand.url}/api/agents/${world.agent}/stream`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json" },
+          body: JSON.stringify(body),
+        });
+        await said.text();
+        note("stream", said.status);
+        report.conversations++;
+      }
+      if (n % (perSecond * 5) === 0) {
+        const path = `/api/v1/webhooks/${world.webhook}/secret/rotate?overlap_seconds=3600`;
+        note("rotation", (await errand.api("POST", path)).status);
+        report.rotations++;
+      }
+    };
+    await load();
     isWell = true;
-    await settle(data, report, minutes < CHORE_MINUTES ? 30_000 : 400_000);
-    report.early = earlyIn(data);
-    measure(samples, report);
+    await settle(data, report);
+    for (const each of earlyIn(data)) early.add(each);
+    report.early = early.size;
+    report.attempts = attempts;
+    report.untold = {
+      runs: report.runs - told.runs.size,
+      conversations: report.conversations - told.conversations.size,
+    };
+    report.pruned = report.runs - rowsIn(data);
+    measure(rests.slice(Math.floor(rests.length / 2)), report);
     if ((await errand.stop()) !== 0) report.odd.push(`did not end well: ${errand.output().slice(-500)}`);
+    if (errand.output().includes('"level":"error"')) report.odd.push(errand.output().slice(-500));
     return report;
   } finally {
     await errand.kill().catch(() => {});
@@ -183,71 +217,92 @@ function sampleOf(pid: number, at: number): Sample {
   return { at, mb: kb / 1_024, files: readdirSync(`/proc/${pid}/fd`).length };
 }
 
+/** The least of what is seen until then. */
+async function leastOf(pid: number, began: number, until: number): Promise<Sample> {
+  let least = sampleOf(pid, performance.now() - began);
+  while (performance.now() < until) {
+    await Bun.sleep(SAMPLE_MS);
+    const { mb, files, at } = sampleOf(pid, performance.now() - began);
+    least = { at, mb: Math.min(mb, least.mb), files: Math.min(files, least.files) };
+  }
+  return least;
+}
+
 const COUNTS = {
   runs: "SELECT count(*) AS n FROM executions WHERE ended_at IS NULL",
   deliveries: "SELECT count(*) AS n FROM deliveries WHERE ended_at IS NULL",
   conversations: "SELECT count(*) AS n FROM conversations WHERE status = 'active'",
 };
 
-/** Waits until nothing is under way any more; a receiver that was not well is asked again in its own time. */
-async function settle(data: string, report: Report, patience: number): Promise<void> {
-  const last = performance.now() + patience;
+const openTo = (data: string) => new Database(join(data, "errand.db"), { readonly: true });
+
+function rowsIn(data: string): number {
+  const db = openTo(data);
+  const { n } = db.query<{ n: number }, []>("SELECT count(*) AS n FROM executions").get()!;
+  db.close();
+  return n;
+}
+
+/**
+ * Waits until nothing is under way any more: the longest that is left is a wait of a retry, which the receiver
+ * takes now, and the hour after which a conversation is over.
+ */
+async function settle(data: string, report: Report): Promise<void> {
+  const last = performance.now() + 30_000 + (Math.max(...SCHEDULE_MS) * 1.2) / report.speed;
   for (;;) {
-    const db = new Database(join(data, "errand.db"), { readonly: true });
+    const db = openTo(data);
     for (const [name, sql] of Object.entries(COUNTS))
       report.unfinished[name as keyof typeof COUNTS] = db.query<{ n: number }, []>(sql).get()!.n;
-    report.attempts = db.query<{ n: number }, []>("SELECT count(*) AS n FROM attempts").get()!.n;
     db.close();
     const { runs, deliveries, conversations } = report.unfinished;
-    const rest = runs + deliveries + (report.minutes < CHORE_MINUTES ? 0 : conversations);
-    if (rest === 0 || performance.now() > last) return;
+    if (runs + deliveries + conversations === 0 || performance.now() > last) return;
     await Bun.sleep(200);
   }
 }
 
 /** Waits and retries that came before their time. */
-function earlyIn(data: string): number {
-  const db = new Database(join(data, "errand.db"), { readonly: true });
+function earlyIn(data: string): string[] {
+  const db = openTo(data);
   const waits = db
-    .query<{ n: number }, []>(
-      "SELECT count(*) AS n FROM steps WHERE node_type_name = 'wait' AND state = 'success' AND ended_at < wake_at",
-    )
-    .get()!.n;
-  const gaps = db
-    .query<{ number: number; gap: number | null }, []>(
-      "SELECT number, started_at - lag(started_at) OVER (PARTITION BY delivery_id ORDER BY number) AS gap FROM attempts",
+    .query<{ id: string }, []>(
+      `SELECT execution_id || ' ' || position AS id FROM steps
+       WHERE node_type_name = 'wait' AND state = 'success' AND ended_at < wake_at`,
     )
     .all();
+  const gaps = db
+    .query<{ id: string; number: number; gap: number | null }, []>(
+      `SELECT delivery_id AS id, number,
+         started_at - lag(started_at) OVER (PARTITION BY delivery_id ORDER BY number) AS gap
+       FROM attempts WHERE delivery_id IN (SELECT delivery_id FROM attempts WHERE number > 1)`,
+    )
+    .all()
+    .filter(({ number, gap }) => gap !== null && gap < SCHEDULE_MS[number - 2]!);
   db.close();
-  return waits + gaps.filter(({ number, gap }) => gap !== null && gap < SCHEDULE_MS[number - 2]!).length;
+  return [...waits.map(({ id }) => id), ...gaps.map(({ id, number }) => `${id} ${number}`)];
 }
 
-function measure(samples: Sample[], report: Report): void {
-  const warm = samples.slice(Math.floor(samples.length * WARM_UP));
-  const [first, last] = [warm[0]!, warm.at(-1)!];
-  const files = warm.map((one) => one.files);
+function measure(rests: Sample[], report: Report): void {
+  const files = rests.map((one) => one.files);
   report.files = { least: Math.min(...files), most: Math.max(...files) };
-  // The line through all samples: one sample says more of the collector than of a leak.
-  const mean = (of: (one: Sample) => number) => warm.reduce((sum, one) => sum + of(one), 0) / warm.length;
-  const [at, mb] = [mean((one) => one.at), mean((one) => one.mb)];
-  const slope =
-    warm.reduce((sum, one) => sum + (one.at - at) * (one.mb - mb), 0) /
-    warm.reduce((sum, one) => sum + (one.at - at) ** 2, 0);
+  const slopes = rests.flatMap((one, n) =>
+    rests.slice(n + 1).map((other) => (other.mb - one.mb) / (other.at - one.at)),
+  );
+  slopes.sort((a, b) => a - b);
   const tenths = (value: number) => Math.round(value * 10) / 10;
   report.memory = {
-    first_mb: tenths(first.mb),
-    last_mb: tenths(last.mb),
-    mb_per_hour: tenths(slope * 3_600_000),
+    rests: rests.length,
+    first_mb: tenths(rests[0]!.mb),
+    last_mb: tenths(rests.at(-1)!.mb),
+    most_mb: tenths(Math.max(...rests.map(({ mb }) => mb))),
+    mb_per_hour: tenths((slopes[Math.floor(slopes.length / 2)] ?? 0) * 3_600_000),
   };
 }
 
 /** Memory counts from half an hour on: before that its slope is that of the warm-up. */
-export const isClean = ({ minutes, memory, files, unfinished, early, odd }: Report): boolean =>
-  odd.length === 0 &&
-  early === 0 &&
-  unfinished.runs + unfinished.deliveries === 0 &&
-  (minutes < CHORE_MINUTES || unfinished.conversations === 0) &&
-  files.most - files.least < 40 &&
+export const isClean = ({ minutes, memory, files, unfinished, untold, early, odd }: Report): boolean =>
+  odd.length + early + untold.runs + untold.conversations === 0 &&
+  unfinished.runs + unfinished.deliveries + unfinished.conversations === 0 &&
+  files.most - files.least < 10 &&
   (minutes < 30 || memory.mb_per_hour < 1);
 
 if (import.meta.main) {
