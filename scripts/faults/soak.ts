@@ -31,6 +31,8 @@ export type Report = {
   /** Rows that were forgotten meanwhile, being old enough. */
   pruned: number;
   early: number;
+  /** Requests whose connection ended before the answer: a kept one was given up the moment it was used. */
+  cut: number;
   odd: string[];
 };
 
@@ -107,8 +109,15 @@ export async function soak(options: {
     untold: { runs: 0, conversations: 0 },
     pruned: 0,
     early: 0,
+    cut: 0,
     odd: [],
   };
+  const started = new Set<string>();
+  const talked = new Set<string>();
+  let isRunning = true;
+  void errand.ended.then(() => {
+    isRunning = false;
+  });
   try {
     const world = await arrange(errand, key.workspace_id, `http://127.0.0.1:${receiver.port}/`);
     const note = (what: string, status: number) => {
@@ -130,35 +139,43 @@ export async function soak(options: {
         for (const each of earlyIn(data)) early.add(each);
         const { mb, files } = rests.at(-1)!;
         options.progress?.(
-          `${Math.round((performance.now() - began) / 1_000)} s: ${mb.toFixed(1)} MB, ${files} files, ${report.runs} runs`,
+          `${Math.round((performance.now() - began) / 1_000)} s: ${mb.toFixed(1)} MB, ${files} files, ${started.size} runs`,
         );
       }
     };
     const ask = async (n: number) => {
-      const started = await fetch(world.hooks[n % world.hooks.length]!, {
+      try {
+        await start(world.hooks[n % world.hooks.length]!);
+        if (n % (perSecond * 2) === 0) await talk(`soak-${n}`);
+        if (n % (perSecond * 5) === 0) {
+          const path = `/api/v1/webhooks/${world.webhook}/secret/rotate?overlap_seconds=3600`;
+          note("rotation", (await errand.api("POST", path)).status);
+          report.rotations++;
+        }
+      } catch (error) {
+        if (!isRunning) throw new Error(`it has ended: ${errand.output().slice(-2_000)}`, { cause: error });
+        report.cut++;
+      }
+    };
+    const start = async (hook: string) => {
+      const response = await fetch(hook, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: '{"input_data":{"n":1}}',
       });
-      await started.text();
-      note("webhook", started.status);
-      report.runs++;
-      if (n % (perSecond * 2) === 0) {
-        const body = { id: `soak-${n}`, messages: [{ role: "user", content: "Hello" }] };
-        const said = await fetch(`${errand.url}/api/agents/${world.agent}/stream`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json" },
-          body: JSON.stringify(body),
-        });
-        await said.text();
-        note("stream", said.status);
-        report.conversations++;
-      }
-      if (n % (perSecond * 5) === 0) {
-        const path = `/api/v1/webhooks/${world.webhook}/secret/rotate?overlap_seconds=3600`;
-        note("rotation", (await errand.api("POST", path)).status);
-        report.rotations++;
-      }
+      const { execution_id } = (await response.json()) as { execution_id: string };
+      note("webhook", response.status);
+      started.add(execution_id);
+    };
+    const talk = async (id: string) => {
+      const said = await fetch(`${errand.url}/api/agents/${world.agent}/stream`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ id, messages: [{ role: "user", content: "Hello" }] }),
+      });
+      await said.text();
+      note("stream", said.status);
+      talked.add(id);
     };
     await load();
     isWell = true;
@@ -166,11 +183,14 @@ export async function soak(options: {
     for (const each of earlyIn(data)) early.add(each);
     report.early = early.size;
     report.attempts = attempts;
+    report.runs = started.size;
+    report.conversations = talked.size;
     report.untold = {
-      runs: report.runs - told.runs.size,
-      conversations: report.conversations - told.conversations.size,
+      runs: started.difference(told.runs).size,
+      // They are told by ids of their own.
+      conversations: Math.max(0, talked.size - told.conversations.size),
     };
-    report.pruned = report.runs - rowsIn(data);
+    report.pruned = Math.max(0, told.runs.size - rowsIn(data));
     measure(rests.slice(Math.floor(rests.length / 2)), report);
     if ((await errand.stop()) !== 0) report.odd.push(`did not end well: ${errand.output().slice(-500)}`);
     if (errand.output().includes('"level":"error"')) report.odd.push(errand.output().slice(-500));

@@ -7,7 +7,7 @@ test.skipIf(process.platform !== "linux")(
   async () => {
     const report = await soak({ minutes: 0.1, speed: 600, perSecond: 20, seed: 1 });
     expect(report).toMatchObject({ odd: [], early: 0, unfinished: { runs: 0, deliveries: 0 } });
-    expect(report.runs).toBeGreaterThan(30);
+    expect(report.runs).toBeGreaterThan(5);
     expect(isClean(report)).toBe(true);
   },
   120_000,

@@ -4,6 +4,7 @@
  *   DISK_LOG    file that gets the records; without it nothing is written down
  *   DISK_MATCH  only files whose path contains this (and none that ends in -shm)
  *   SYNC_MS     every sync takes this much longer
+ *   FULL_FILE   while this file is there, the disk is full for all that DISK_MATCH says
  *
  * A record: u32 op (1 write, 2 sync, 3 truncate, 4 acknowledgement), u32 length of the path, u64 offset,
  * u32 length of the data, then path and data. A write is recorded when it has returned, a sync as well; an
@@ -11,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -28,6 +30,7 @@ enum { WRITE = 1, SYNC = 2, TRUNCATE = 3, ACKNOWLEDGEMENT = 4 };
 
 static int out = -1;
 static const char *match = "";
+static const char *full = NULL;
 static long sync_ms = 0;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -39,6 +42,7 @@ __attribute__((constructor)) static void start(void) {
   const char *log = getenv("DISK_LOG");
   if (log) out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (getenv("DISK_MATCH")) match = getenv("DISK_MATCH");
+  full = getenv("FULL_FILE");
   if (getenv("SYNC_MS")) sync_ms = atol(getenv("SYNC_MS"));
 }
 
@@ -55,14 +59,22 @@ static void record(uint32_t op, const char *path, uint64_t offset, const void *d
   pthread_mutex_unlock(&lock);
 }
 
-static int watched(int fd, char *path, size_t size) {
+static int matched(int fd, char *path, size_t size) {
   char link[40];
-  if (out < 0) return 0;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(link, path, size - 1);
   if (length <= 0) return 0;
   path[length] = 0;
   return strstr(path, match) && !(length > 4 && strcmp(path + length - 4, "-shm") == 0);
+}
+
+static int watched(int fd, char *path, size_t size) { return out >= 0 && matched(fd, path, size); }
+
+static int refused(int fd) {
+  char path[4096];
+  if (!full || access(full, F_OK) != 0 || !matched(fd, path, sizeof path)) return 0;
+  errno = ENOSPC;
+  return 1;
 }
 
 static void acknowledge(const void *data, size_t length) {
@@ -76,6 +88,7 @@ static void acknowledge(const void *data, size_t length) {
 ssize_t pwrite64(int fd, const void *data, size_t length, off64_t offset) {
   REAL(pwrite64);
   char path[4096];
+  if (refused(fd)) return -1;
   ssize_t done = real(fd, data, length, offset);
   if (done > 0 && watched(fd, path, sizeof path)) record(WRITE, path, (uint64_t)offset, data, (uint32_t)done);
   return done;
