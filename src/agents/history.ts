@@ -71,11 +71,14 @@ export function answerMessages(parts: AnswerPart[]): ModelMessage[] {
     const results = new Map(step.flatMap((part) => (part.type === "tool_result" ? [[part.id, part]] : [])));
     const content = textOf({ parts: step });
     const calls = step.flatMap((part) => (part.type === "tool_call" ? [part] : []));
-    if (calls.length === 0) return content === "" ? [] : [{ role: "assistant", content }];
+    const thought = step.flatMap((part) => (part.type === "reasoning" ? [part.text] : []));
+    const reasoning = thought.length > 0 ? { reasoning: thought.join("") } : {};
+    if (calls.length === 0) return content === "" ? [] : [{ role: "assistant", content, ...reasoning }];
     return [
       {
         role: "assistant",
         content,
+        ...reasoning,
         tool_calls: calls.map(({ type: _, ...call }) => call),
       },
       ...calls.map(({ id }): ModelMessage => {

@@ -14,6 +14,8 @@ export type ModelMessage = {
   content: string | ContentPart[];
   tool_calls?: ToolCall[];
   tool_call_id?: string;
+  /** What the model thought before it said this; some want to see it again. */
+  reasoning?: string;
 };
 
 /** `parameters`: JSON Schema of an object. */

@@ -36,6 +36,8 @@ export type OpenAiQuirks = {
   shortCallIds?: true;
   /** Refuses calls without the signature that it gave them, save by models of these names. */
   unsigned?: RegExp;
+  /** Refuses answers of a model that thinks without its thoughts; models of these names always do. */
+  thoughts?: RegExp;
 };
 
 /**
@@ -81,13 +83,19 @@ function wireRequest(request: ModelRequest, model: string, vendor: Vendor) {
   const { quirks } = vendor;
   const { messages, tools, tool_choice, temperature, max_tokens, reasoning_effort, response_format } =
     request;
+  const { thoughts } = quirks;
+  const thinks =
+    thoughts !== undefined && (thoughts.test(model) || messages.some(({ reasoning }) => reasoning));
   const idOf = quirks.shortCallIds ? shortId : (id: string) => id;
   const isSigned = quirks.unsigned !== undefined && !quirks.unsigned.test(model);
   const extraOf = ({ provider_data }: ToolCall, index: number): Json | undefined =>
     provider_data?.[vendor.name] ?? (isSigned && index === 0 ? UNSIGNED : undefined);
   return {
     model,
-    messages: messages.map((message) => wireMessage(message, idOf, extraOf)),
+    messages: messages.map((message) => ({
+      ...wireMessage(message, idOf, extraOf),
+      ...(thinks && message.role === "assistant" ? { reasoning_content: message.reasoning ?? "" } : {}),
+    })),
     ...(tools && tools.length > 0
       ? {
           tools: tools.map((tool) => ({ type: "function", function: tool })),

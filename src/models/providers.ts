@@ -61,7 +61,7 @@ export const PROVIDERS: ProviderLine[] = [
     key: "deepseek_api_key",
     base_url: "https://api.deepseek.com/v1",
     usual_model: "deepseek-chat",
-    quirks: { json: "object" },
+    quirks: { json: "object", thoughts: /reasoner/ },
   },
   {
     name: "openrouter",

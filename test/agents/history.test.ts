@@ -20,6 +20,19 @@ describe("an answer of several steps", () => {
     expect(told[0]!.tool_calls?.map(({ id }) => id)).toEqual(["a", "b"]);
   });
 
+  test("has with each step what was thought in it", () => {
+    const thought = (words: string) => ({ type: "reasoning" as const, text: words });
+    const parts = [thought("Which"), thought("?"), call("a"), result("a", "1"), thought("Aha"), text("One")];
+    const told = answerMessages([...parts, call("b"), result("b", "2"), text("Two")]);
+    expect(told.map(({ reasoning }) => reasoning)).toEqual([
+      "Which?",
+      undefined,
+      "Aha",
+      undefined,
+      undefined,
+    ]);
+  });
+
   test("says of a call without a result that it has not run", () => {
     expect(answerMessages([call("a")])[1]!.content).toContain("has not run");
   });

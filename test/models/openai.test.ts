@@ -341,6 +341,36 @@ describe("what vendors differ in", () => {
     },
   );
 
+  test.each([
+    ["deepseek/deepseek-reasoner", undefined, ["", ""]],
+    ["deepseek/deepseek-reasoner", "hm", ["hm", ""]],
+    ["deepseek/deepseek-chat", "hm", ["hm", ""]],
+    ["deepseek/deepseek-chat", undefined, [undefined, undefined]],
+    ["openai/m", "hm", [undefined, undefined]],
+  ])(
+    "DeepSeek gets the thoughts of a model that thinks again, and nobody else (%s, %s)",
+    async (model, reasoning, told) => {
+      const body = await sent(model, {
+        messages: [
+          { role: "user", content: "Hi" },
+          {
+            role: "assistant",
+            content: "",
+            tool_calls: [{ id: "a", name: "t", args: {} }],
+            ...(reasoning ? { reasoning } : {}),
+          },
+          { role: "tool", content: "2", tool_call_id: "a" },
+          { role: "assistant", content: "Two" },
+          { role: "user", content: "And?" },
+        ],
+      });
+      const messages = body["messages"] as { role: string; reasoning_content?: string }[];
+      const said = messages.filter(({ role }) => role === "assistant");
+      expect(said.map(({ reasoning_content }) => reasoning_content)).toEqual(told as never);
+      expect(messages[0]).toEqual({ role: "user", content: "Hi" } as never);
+    },
+  );
+
   test("a schema goes to those that take one, to DeepSeek the wish for an object", async () => {
     const response_format = { type: "json_schema" as const, schema: { type: "object" } };
     expect((await sent("mistral/m", { response_format }))["response_format"]).toEqual({
