@@ -89,6 +89,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       ...(config.access_log ? { accessLog: createAccessLog(log) } : {}),
       hosts: createHostWatch({ publicUrl: () => config.public_url, noticed: noticeHost }),
       state: () => state,
+      clock,
     });
     processGauges(metrics, real.now(), real.now);
     serviceGauges(metrics, running);

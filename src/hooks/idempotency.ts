@@ -1,6 +1,5 @@
 import { MOST_HOPS } from "../events/schema.ts";
 import { contextOf } from "../http/context.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
 import { conflict, invalidField } from "../lib/errors.ts";
 import { sha256Hex } from "../lib/secrets.ts";
 import { CLAIM_MS, type IdempotencyClaim } from "./store.ts";
@@ -54,8 +53,8 @@ export function hopOf(headers: Headers): number {
 const API_NAMES = ["idempotency-key"];
 
 /** For routes where a key's holder starts work on a target: `Idempotency-Key` and hop (design 3). */
-export function startContext(request: Request, target_id: string, clock: Clock = systemClock): StartContext {
-  const { raw } = contextOf(request);
+export function startContext(request: Request, target_id: string): StartContext {
+  const { raw, clock } = contextOf(request);
   const hop = hopOf(request.headers);
   return {
     hop,

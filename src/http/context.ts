@@ -1,4 +1,5 @@
 import type { Server } from "bun";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import type { ErrorWording } from "./errors.ts";
 import type { Route } from "./routes.ts";
 
@@ -31,6 +32,8 @@ export class RequestContext {
   readonly headers: Record<string, string>;
   /** The app has taken `headers` over into its answer. */
   dressed = false;
+  /** The program's time, for what is put on record of the request. */
+  clock: Clock = systemClock;
   #ip: string | undefined;
 
   constructor(

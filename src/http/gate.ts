@@ -1,3 +1,4 @@
+import type { Clock } from "../lib/clock.ts";
 import { AppError, invalid, invalidField, rateLimited, unauthorized, unavailable } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
@@ -45,6 +46,8 @@ export type GateDeps = {
   state?: () => ServiceState;
   /** Milliseconds, monotonic. */
   elapsed?: () => number;
+  /** The program's time; the system's unless given. */
+  clock?: Clock;
 };
 
 export type Gate = (request: Request, server?: AnyServer) => Promise<Response>;
@@ -151,6 +154,7 @@ export function createGate(deps: GateDeps): Gate {
     const given = request.headers.get("x-request-id");
     const id = given !== null && REQUEST_ID.test(given) ? given : newId();
     const context = new RequestContext(id, elapsed(), request, server, address);
+    if (deps.clock) context.clock = deps.clock;
     remember(request, context);
     let response: Response;
     try {

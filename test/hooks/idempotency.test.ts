@@ -84,8 +84,9 @@ describe("what a key's holder says when starting work", () => {
     const request = new Request("http://localhost/", { method: "POST", headers });
     const known = new RequestContext("r", 0, request, undefined, () => "");
     known.raw = raw;
+    known.clock = new TestClock(NOW);
     remember(request, known);
-    return startContext(request, "target", new TestClock(NOW));
+    return startContext(request, "target");
   };
 
   test("is nothing but hop 0 without the headers", () => {
