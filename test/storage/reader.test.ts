@@ -148,7 +148,7 @@ describe("what is kept", () => {
         "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?",
         `${table}_changed`,
       ) as [{ sql: string }];
-      const watched = /UPDATE OF ([\s\S]*?)\sON /
+      const watched = /UPDATE OF\s([\s\S]*?)\sON /
         .exec(sql)![1]!
         .split(",")
         .map((name) => name.trim());

@@ -47,7 +47,7 @@ const LARGEST_BATCH = 512;
 const EARLY_BATCH = 16;
 const MOST_UNDER_WAY = 2;
 // On a disk that takes longer for a batch, the largest batches are the fastest.
-const QUICK_MS = 5;
+const QUICK_MS = 10;
 const LONGEST_QUEUE = 10_000;
 
 type Waiting = { resolve(value: never): void; reject(error: Error): void };
