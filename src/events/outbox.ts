@@ -14,6 +14,7 @@ export async function withOutbox(
   commit: (outbox: Outbox[]) => Promise<boolean>,
 ): Promise<boolean> {
   const { outbox, placements } = await deps.events.plan(scope, list, hop);
+  if (placements.length === 0) return commit(outbox);
   return withPlacements(deps.runner, placements, () => commit(outbox));
 }
 

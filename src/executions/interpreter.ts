@@ -138,9 +138,17 @@ function remember(scope: Scope, node: Node, value: Json): void {
 function setVariables(scope: Scope, node: Node, value: Json): void {
   if (node.node_type_name !== "set_variables" || !isObject(value)) return;
   const vars = scope["vars"] as JsonObject;
-  // Defined, not assigned: a value may have come from elsewhere with a `__proto__` of its own.
-  for (const [name, held] of Object.entries(value)) {
-    Object.defineProperty(vars, name, { value: held, enumerable: true, writable: true, configurable: true });
+  for (const name of Object.keys(value)) {
+    const held = value[name]!;
+    if (name !== "__proto__") vars[name] = held;
+    // A value may have come from elsewhere with one of its own: assigned, it would be the prototype.
+    else
+      Object.defineProperty(vars, name, {
+        value: held,
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      });
   }
 }
 
@@ -151,7 +159,9 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
     const value = before.output === null ? null : JSON.parse(before.output);
     return { kind: "value", value, mustSave: false };
   }
-  const { options, config } = splitOptions(node.input_config);
+  const split = splitOptions(node.input_config);
+  const { options } = split;
+  let { config } = split;
   const around = { run, place, options, runList };
   if (before?.state === "failed") {
     if (node.node_type_name === "condition") recallVariables(run, node, position, place.scope);
@@ -162,7 +172,9 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
   }
   const type = nodeType(node.node_type_name);
   // It may stand beside the configuration or in it; a workflow that was saved has one of them.
-  if (node.connection && type?.connections) config["connection"] ??= node.connection;
+  if (node.connection && type?.connections && config["connection"] == null) {
+    config = { ...config, connection: node.connection };
+  }
   const step: StepRow = {
     execution_id: run.execution.id,
     position,

@@ -17,15 +17,23 @@ export type StepOptions = {
 
 export type Retry = { max_attempts: number; delay_seconds: number; backoff_multiplier: number };
 
-export function splitOptions(input_config: Record<string, unknown>): {
-  options: StepOptions;
-  config: Record<string, Json>;
-} {
-  const { _options, ...config } = input_config;
-  return {
-    options: isObject(_options) ? (_options as StepOptions) : {},
-    config: config as Record<string, Json>,
-  };
+type Split = { options: StepOptions; config: Record<string, Json> };
+
+// Definitions are kept by content and never changed, and every run of one asks for this of every node.
+const splits = new WeakMap<object, Split>();
+
+/** `input_config` apart from its `_options`; nobody may change either. */
+export function splitOptions(input_config: Record<string, unknown>): Split {
+  let split = splits.get(input_config);
+  if (!split) {
+    const { _options, ...config } = input_config;
+    split = {
+      options: isObject(_options) ? (_options as StepOptions) : {},
+      config: config as Record<string, Json>,
+    };
+    splits.set(input_config, split);
+  }
+  return split;
 }
 
 const NO_RETRY: Retry = { max_attempts: 1, delay_seconds: 1, backoff_multiplier: 2 };

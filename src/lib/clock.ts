@@ -50,5 +50,20 @@ export const systemClock: Clock = {
   },
 };
 
-export const iso = (ms: number): string => new Date(ms).toISOString();
+// The second whose text was made last: most times that are told lie within it.
+let second = Number.NaN;
+let secondText = "";
+
+/** As `toISOString` has it; throws RangeError as it does. */
+export function iso(ms: number): string {
+  const time = Math.trunc(ms);
+  const whole = Math.floor(time / 1_000);
+  if (whole !== second) {
+    const text = new Date(ms).toISOString();
+    if (text.length !== 24) return text; // years of five digits and more
+    second = whole;
+    secondText = text.slice(0, 20);
+  }
+  return `${secondText}${String(time - whole * 1_000).padStart(3, "0")}Z`;
+}
 export const isoOrNull = (ms: number | null | undefined): string | null => (ms == null ? null : iso(ms));

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { realTime, scaledClock } from "../../src/lib/clock.ts";
+import { iso, realTime, scaledClock } from "../../src/lib/clock.ts";
 import { TestClock } from "../helpers/clock.ts";
 
 test("a scaled clock passes a day in 24 minutes, and its timers are never early", async () => {
@@ -48,4 +48,17 @@ test("whoever is woken finds the time come, at any scale", async () => {
     ),
     { numRuns: 50 },
   );
+});
+
+test("a time is written as the language writes it, whatever was written before", () => {
+  const time = fc.oneof(
+    fc.integer({ min: 1_700_000_000_000, max: 1_700_000_003_000 }),
+    fc.double({ min: -8.64e15, max: 8.64e15, noNaN: true }),
+  );
+  fc.assert(
+    fc.property(fc.array(time), (times) => {
+      for (const ms of times) expect(iso(ms)).toBe(new Date(ms).toISOString());
+    }),
+  );
+  expect(() => iso(Number.NaN)).toThrow(RangeError);
 });
