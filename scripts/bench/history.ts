@@ -74,7 +74,8 @@ export function writeHistory(data: string, count: number): void {
   try {
     // Thrown away if it fails; nobody waits for the disk.
     db.run("PRAGMA synchronous = OFF");
-    db.get("PRAGMA journal_mode = OFF");
+    db.get("PRAGMA journal_mode = DELETE"); // the only way out of the log
+    db.get("PRAGMA journal_mode = MEMORY");
     db.run("PRAGMA cache_size = -262144");
     const execution = db.get<Row & Id>("SELECT * FROM executions ORDER BY id DESC LIMIT 1");
     if (!execution) throw new Error("no run to make history of");
