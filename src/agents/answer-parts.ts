@@ -5,17 +5,6 @@ import type { AnswerPart } from "./conversation-store.ts";
 
 const LONGEST_CALL_ID = 100;
 
-/** What a model says word by word, as one part; a new one where another kind of part came between. */
-export function addWords(
-  parts: AnswerPart[],
-  from: number,
-  { type, text }: { type: "text" | "reasoning"; text: string },
-): void {
-  const last = parts.length > from ? parts.at(-1) : undefined;
-  if (last?.type === type) last.text += text;
-  else parts.push({ type, text });
-}
-
 export const UNREADABLE = "unreadable_arguments";
 const LONGEST_QUOTE = 2_000;
 

@@ -9,8 +9,9 @@ import {
   type ToolChoice,
   type Usage,
 } from "../models/model.ts";
+import { addWords } from "../models/words.ts";
 import { askModelOf, budgetOf, limitsOf, type ModelDeps, modelOf } from "./agent-model.ts";
-import { addWords, callIdsOf, readable, textIn, UNREADABLE, usableId } from "./answer-parts.ts";
+import { callIdsOf, readable, textIn, UNREADABLE, usableId } from "./answer-parts.ts";
 import type { AnswerPart } from "./conversation-store.ts";
 import { answerMessages, trimmed } from "./history.ts";
 import type { Journal } from "./journal.ts";
@@ -171,7 +172,7 @@ async function ask(deps: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
     switch (part.type) {
       case "text":
       case "reasoning":
-        addWords(loop.parts, from, part);
+        addWords(loop.parts, part, from);
         // What has to have a form is told when it has it.
         if (!format || part.type === "reasoning") append(part);
         break;

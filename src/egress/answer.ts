@@ -48,16 +48,18 @@ export class Body {
     return this.#isEnded;
   }
 
-  /** The next chunk without waiting, if there is one. */
+  /** What has come, in one piece, without waiting; undefined if nothing has. */
   take(): Uint8Array | undefined {
-    const chunk = this.#chunks.shift();
-    if (!chunk) return undefined;
-    this.#size -= chunk.length;
-    if (this.#isPaused && this.#size <= HIGH_WATER / 2) {
+    const { length } = this.#chunks;
+    if (length === 0) return undefined;
+    const piece = length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size);
+    this.#chunks.length = 0;
+    this.#size = 0;
+    if (this.#isPaused) {
       this.#isPaused = false;
       this.#flow.resume();
     }
-    return chunk;
+    return piece;
   }
 
   /** The next chunk; undefined at the end. Throws what broke it. */

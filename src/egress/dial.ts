@@ -3,6 +3,7 @@ import tls from "node:tls";
 import { EgressError, toEgressError } from "./errors.ts";
 import { blocked, type Guard, type Target } from "./guard.ts";
 import type { Limit } from "./limit.ts";
+import { Line } from "./line.ts";
 import { type EgressProxy, unreachable } from "./proxy.ts";
 
 export type Addresses = { address: string; family: number }[];
@@ -12,7 +13,7 @@ export type Dial = {
   /** The addresses of a target that may be connected to, one at least, all of them checked. Throws EgressError. */
   addresses(target: Target, trusted: boolean): Promise<string[]>;
   /** Opens a connection to a target, within `patienceMs` where that is given. Throws EgressError. */
-  connect(target: Target, trusted: boolean, limit: Limit, patienceMs?: number): Promise<Socket>;
+  connect(target: Target, trusted: boolean, limit: Limit, patienceMs?: number): Promise<Line>;
   /** For a target that a proxy is asked for by its whole address: the headers that the proxy wants. */
   proxyHeaders(target: Target): Record<string, string> | undefined;
 };
@@ -89,7 +90,7 @@ async function connectByProxy(
   target: Target,
   limit: Limit,
   patience: number | undefined,
-): Promise<Socket> {
+): Promise<Line> {
   const socket = proxy.open();
   socket.on("error", () => {}); // whoever waits is told; nobody may be waiting between two steps
   try {
@@ -99,10 +100,10 @@ async function connectByProxy(
     socket.destroy();
     throw limit.error ?? unreachable(error);
   }
-  if (!target.secure) return socket;
+  if (!target.secure) return Line.over(socket);
   const secured = tls.connect({ socket, ...tlsOptions(target) });
   await ready(secured, "secureConnect", limit);
-  return secured;
+  return Line.over(secured);
 }
 
 // The certificate must be the name's, not the address's that the name led to.
@@ -111,7 +112,7 @@ const tlsOptions = ({ host, literal }: Target) => ({
   ALPNProtocols: ["http/1.1"],
 });
 
-function connect({
+async function connect({
   target,
   address,
   localAddress,
@@ -123,10 +124,13 @@ function connect({
   localAddress: string | undefined;
   limit: Limit;
   patience: number | undefined;
-}): Promise<Socket> {
-  const place = { host: address, port: target.port, localAddress };
-  const socket = target.secure ? tls.connect({ ...place, ...tlsOptions(target) }) : net.connect(place);
-  return ready(socket, target.secure ? "secureConnect" : "connect", limit, patience);
+}): Promise<Line> {
+  const line = Line.direct((options) => {
+    const place = { host: address, port: target.port, localAddress, ...options };
+    return target.secure ? tls.connect({ ...place, ...tlsOptions(target) }) : net.connect(place);
+  });
+  await ready(line.socket, target.secure ? "secureConnect" : "connect", limit, patience);
+  return line;
 }
 
 /** Resolves when the connection stands, within `patience` ms where that is given. */

@@ -1,7 +1,9 @@
 import dns from "node:dns";
 import { networkInterfaces } from "node:os";
 import { LRUCache } from "lru-cache";
+import { Beat } from "../lib/beat.ts";
 import type { Cancel } from "../lib/cancel.ts";
+import { systemClock } from "../lib/clock.ts";
 import type { Fault } from "../lib/errors.ts";
 import type { Answer } from "./answer.ts";
 import { chunksOf, collect } from "./body.ts";
@@ -34,6 +36,8 @@ export type EgressRequest = {
   signal?: Cancel;
   /** How long the connection may take to stand, TLS included; within `timeoutMs` unless given. */
   connectMs?: number;
+  /** Its answer comes word by word: while much passes, what comes within a beat is taken together. */
+  trickles?: boolean;
 };
 
 export type EgressAnswer = {
@@ -67,6 +71,8 @@ export type Egress = {
    * Throws EgressError.
    */
   locate(server: { host: string; port: number; trusted?: boolean }): Promise<string>;
+  /** What streams through here; whoever reads words out of an answer counts them. */
+  beat: Beat;
   close(): void;
 };
 
@@ -75,10 +81,11 @@ const resolveByDns: Resolve = (host) => dns.promises.lookup(host, { all: true })
 const MOST_KNOWN_TARGETS = 1_024;
 
 export function createEgress(
-  options: { allow?: string[]; egress_ips?: string[]; proxy?: string; resolve?: Resolve } = {},
+  options: { allow?: string[]; egress_ips?: string[]; proxy?: string; resolve?: Resolve; beat?: Beat } = {},
 ): Egress {
   const guard = createGuard(options.allow ?? []);
   const resolve = options.resolve ?? resolveByDns;
+  const beat = options.beat ?? new Beat(systemClock);
   const localAddress = ownAddress(options.egress_ips ?? []);
   const proxy = options.proxy === undefined ? undefined : createProxy(options.proxy, localAddress);
   const dial = createDial({ guard, resolve, localAddress, proxy });
@@ -101,7 +108,7 @@ export function createEgress(
 
   async function connect({ target, trusted, connectMs }: Hop, limit: Limit): Promise<Wire> {
     const pool = trusted ? pools.trusted : pools.guarded;
-    return new Wire(target.url.origin, await dial.connect(target, trusted, limit, connectMs), {
+    return new Wire(target.url.origin, await dial.connect(target, trusted, limit, connectMs), beat, {
       ended: (wire) => pool.put(wire),
       closed: (wire) => pool.remove(wire),
     });
@@ -184,6 +191,8 @@ export function createEgress(
         },
       );
     },
+
+    beat,
 
     close() {
       pools.guarded.close();

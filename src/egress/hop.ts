@@ -27,6 +27,7 @@ export type Hop = {
   body?: Uint8Array;
   trusted: boolean;
   connectMs?: number;
+  trickles?: boolean;
 };
 
 export function firstHop(request: EgressRequest, target: Target): Hop {
@@ -36,8 +37,8 @@ export function firstHop(request: EgressRequest, target: Target): Hop {
     if (!DROPPED.has(name.toLowerCase())) headers[name] = value;
   }
   if (body) headers["content-length"] = String(body.length);
-  const { method, trusted = false, connectMs } = request;
-  return { target, method, headers, body, trusted, connectMs };
+  const { method, trusted = false, connectMs, trickles } = request;
+  return { target, method, headers, body, trusted, connectMs, trickles };
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -64,7 +65,7 @@ export function nextHop(hop: Hop, status: number, target: Target, trusted: boole
   }
   const body = becomesGet ? undefined : hop.body;
   if (body) headers["content-length"] = String(body.length);
-  return { target, method: becomesGet ? "GET" : hop.method, headers, body, trusted };
+  return { target, method: becomesGet ? "GET" : hop.method, headers, body, trusted, trickles: hop.trickles };
 }
 
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);

@@ -46,19 +46,19 @@ export class ResponseReader {
   /** Throws EgressError `other` at what is not HTTP/1.1. Bytes past the end make the connection unusable. */
   push(chunk: Buffer): void {
     this.started = true;
-    let bytes = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
+    const bytes = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     this.#held = undefined;
-    while (bytes.length > 0) {
+    for (let from = 0; from < bytes.length; ) {
       if (this.#state === "ended") {
         this.reusable = false;
         return;
       }
-      const taken = this.#step(bytes);
+      const taken = this.#step(bytes, from);
       if (taken === 0) {
-        this.#held = bytes;
+        this.#held = bytes.subarray(from);
         return;
       }
-      bytes = bytes.subarray(taken);
+      from += taken;
     }
   }
 
@@ -68,32 +68,34 @@ export class ResponseReader {
     return this.#state === "ended";
   }
 
-  /** How many bytes were used up; none when more must come first. */
-  #step(bytes: Buffer): number {
+  /** How many bytes from there on were used up; none when more must come first. */
+  #step(bytes: Buffer, from: number): number {
     switch (this.#state) {
       case "head":
-        return this.#readHead(bytes);
+        return this.#readHead(bytes, from);
       case "length":
       case "chunk":
-        return this.#readCounted(bytes);
+        return this.#readCounted(bytes, from);
       case "until close":
-        this.to.body(bytes);
-        return bytes.length;
+        this.to.body(from === 0 ? bytes : bytes.subarray(from));
+        return bytes.length - from;
       case "chunk size":
-        return this.#readChunkSize(bytes);
+        return this.#readChunkSize(bytes, from);
       case "chunk end":
-        if (bytes.length < 2) return 0;
-        if (bytes[0] !== 13 || bytes[1] !== 10) throw nonsense("a chunk does not end where it should");
+        if (bytes.length - from < 2) return 0;
+        if (bytes[from] !== 13 || bytes[from + 1] !== 10)
+          throw nonsense("a chunk does not end where it should");
         this.#state = "chunk size";
         return 2;
       case "trailer":
-        return this.#readTrailer(bytes);
+        return this.#readTrailer(bytes, from);
       case "ended":
-        return bytes.length;
+        return bytes.length - from;
     }
   }
 
-  #readHead(bytes: Buffer): number {
+  #readHead(all: Buffer, from: number): number {
+    const bytes = all.subarray(from);
     const at = bytes.indexOf("\r\n\r\n");
     if (at === -1 ? bytes.length > LONGEST_HEAD : at > LONGEST_HEAD) throw nonsense("its head is too long");
     if (at === -1) {
@@ -132,9 +134,9 @@ export class ResponseReader {
     }
   }
 
-  #readCounted(bytes: Buffer): number {
-    const taken = Math.min(this.#left, bytes.length);
-    this.to.body(taken === bytes.length ? bytes : bytes.subarray(0, taken));
+  #readCounted(bytes: Buffer, from: number): number {
+    const taken = Math.min(this.#left, bytes.length - from);
+    this.to.body(taken === bytes.length ? bytes : bytes.subarray(from, from + taken));
     this.#left -= taken;
     if (this.#left === 0) {
       if (this.#state === "chunk") this.#state = "chunk end";
@@ -143,33 +145,53 @@ export class ResponseReader {
     return taken;
   }
 
-  #readChunkSize(bytes: Buffer): number {
-    const at = bytes.indexOf("\r\n");
-    if (at === -1) {
-      if (bytes.length > LONGEST_CHUNK_LINE) throw nonsense("a chunk's size is too long");
-      return 0;
+  #readChunkSize(bytes: Buffer, from: number): number {
+    let size = 0;
+    let at = from;
+    for (let digit = hexDigit(bytes[at]); digit !== -1; digit = hexDigit(bytes[++at]))
+      size = size * 16 + digit;
+    const isUsual = at > from && at <= from + 8 && bytes[at] === 13 && bytes[at + 1] === 10;
+    if (isUsual) at += 2;
+    else {
+      const end = bytes.indexOf("\r\n", from);
+      if (end === -1) {
+        if (bytes.length - from > LONGEST_CHUNK_LINE) throw nonsense("a chunk's size is too long");
+        return 0;
+      }
+      const digits = CHUNK_SIZE.exec(bytes.toString("latin1", from, end))?.[1];
+      if (digits === undefined) throw nonsense("a chunk has no size");
+      size = Number.parseInt(digits, 16);
+      at = end + 2;
     }
-    const size = /^([0-9a-f]{1,8})[ \t]*(?:;|$)/i.exec(bytes.toString("latin1", 0, at))?.[1];
-    if (size === undefined) throw nonsense("a chunk has no size");
-    this.#left = Number.parseInt(size, 16);
-    this.#state = this.#left === 0 ? "trailer" : "chunk";
-    return at + 2;
+    this.#left = size;
+    this.#state = size === 0 ? "trailer" : "chunk";
+    return at - from;
   }
 
-  #readTrailer(bytes: Buffer): number {
-    const at = bytes.indexOf("\r\n");
-    this.#trailer += at === -1 ? 0 : at + 2;
-    if (this.#trailer + (at === -1 ? bytes.length : 0) > LONGEST_TRAILER)
+  #readTrailer(bytes: Buffer, from: number): number {
+    const at = bytes.indexOf("\r\n", from);
+    const length = at === -1 ? 0 : at + 2 - from;
+    this.#trailer += length;
+    if (this.#trailer + (at === -1 ? bytes.length - from : 0) > LONGEST_TRAILER)
       throw nonsense("its trailer is too long");
-    if (at === -1) return 0;
-    if (at === 0) this.#end();
-    return at + 2;
+    if (at === from) this.#end();
+    return length;
   }
 
   #end(): void {
     this.#state = "ended";
     this.to.end();
   }
+}
+
+/** With extensions behind it, which say nothing that is asked for here. */
+const CHUNK_SIZE = /^([0-9a-f]{1,8})[ \t]*(?:;|$)/i;
+
+function hexDigit(code: number | undefined): number {
+  if (code === undefined) return -1;
+  if (code >= 48 && code <= 57) return code - 48;
+  const lower = code | 32;
+  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
 }
 
 const nonsense = (why: string) => new EgressError("other", `the answer is not valid HTTP: ${why}`);

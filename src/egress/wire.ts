@@ -1,8 +1,10 @@
-import type { Socket } from "node:net";
+import type { Beat } from "../lib/beat.ts";
 import { type Answer, Body } from "./answer.ts";
 import { EgressError, toEgressError } from "./errors.ts";
+import { Gathering } from "./gathering.ts";
 import type { Hop } from "./hop.ts";
 import type { Limit } from "./limit.ts";
+import type { Line } from "./line.ts";
 import { ResponseReader } from "./response-reader.ts";
 
 /** The receiver closed an idle connection just as a request took it: nothing of an answer came. */
@@ -13,9 +15,14 @@ export class StaleConnection extends Error {
 }
 
 /** A request as it goes on the wire. */
-export type Outgoing = { method: string; bytes: Uint8Array };
+export type Outgoing = { method: string; bytes: Uint8Array; trickles: boolean };
 
-type Exchange = { reader: ResponseReader; body: Body; reject(error: Error): void };
+type Exchange = {
+  gathering: Gathering | undefined;
+  reader: ResponseReader;
+  body: Body;
+  reject(error: Error): void;
+};
 
 /** `ended`: an answer came whole and the connection can carry another request; `closed`: it cannot any more. */
 export type WireEvents = { ended(wire: Wire): void; closed(wire: Wire): void };
@@ -25,7 +32,8 @@ export type WireEvents = { ended(wire: Wire): void; closed(wire: Wire): void };
  * request; what leaves Errand needs no more than this.
  */
 export class Wire {
-  readonly #socket: Socket;
+  readonly #line: Line;
+  readonly #beat: Beat;
   readonly #events: WireEvents;
   #exchange: Exchange | undefined;
   #uses = 0;
@@ -33,26 +41,29 @@ export class Wire {
   /** Takes a connected socket over. */
   constructor(
     readonly key: string,
-    socket: Socket,
+    line: Line,
+    beat: Beat,
     events: WireEvents,
   ) {
-    this.#socket = socket;
+    this.#line = line;
+    this.#beat = beat;
     this.#events = events;
+    const { socket } = line;
     socket.removeAllListeners("error");
     socket.on("error", (error) => this.#broke(toEgressError(error)));
-    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    line.hear((chunk) => this.#read(chunk));
     socket.on("end", () => this.#broke(cutOff()));
     socket.on("close", () => this.#broke(cutOff()));
   }
 
   /** Resolves with the answer's head; rejects with EgressError, or StaleConnection on a connection used before. */
-  send({ method, bytes }: Outgoing, limit: Limit): Promise<Answer> {
+  send({ method, bytes, trickles }: Outgoing, limit: Limit): Promise<Answer> {
     this.#uses++;
     return new Promise((resolve, reject) => {
-      const socket = this.#socket;
+      const line = this.#line;
       const body = new Body({
-        pause: () => socket.pause(),
-        resume: () => socket.resume(),
+        pause: () => line.pause(),
+        resume: () => line.resume(),
         destroy: () => this.destroy(),
       });
       const reader = new ResponseReader(method, {
@@ -60,14 +71,15 @@ export class Wire {
         body: (chunk) => body.push(chunk),
         end: () => body.end(),
       });
-      this.#exchange = { reader, body, reject };
+      const gathering = trickles ? new Gathering() : undefined;
+      this.#exchange = { gathering, reader, body, reject };
       limit.onEnd((error) => this.#fail(error));
-      if (this.#exchange) socket.write(bytes);
+      if (this.#exchange) line.socket.write(bytes);
     });
   }
 
   destroy(): void {
-    this.#socket.destroy();
+    this.#line.socket.destroy();
     this.#events.closed(this);
   }
 
@@ -85,13 +97,16 @@ export class Wire {
       return;
     }
     if (reader.ended) this.#finish(reader);
+    else if (this.#beat.isBusy && exchange.gathering?.pays(chunk.length, this.#beat.now())) {
+      this.#line.rest(this.#beat);
+    }
   }
 
   #finish({ reusable }: ResponseReader): void {
     this.#exchange = undefined;
     // An answer that overtook its request leaves the rest of that on the way.
-    if (reusable && this.#socket.writableLength === 0) {
-      this.#socket.resume();
+    if (reusable && this.#line.socket.writableLength === 0) {
+      this.#line.resume();
       this.#events.ended(this);
     } else this.destroy();
   }
@@ -125,7 +140,7 @@ const FORBIDDEN = /[^\t\x20-\x7e\x80-\xff]/;
  * `proxyHeaders`: a proxy carries it, which is asked by the whole address and gets these as well.
  */
 export function outgoing(
-  { target, method, headers: own, body }: Hop,
+  { target, method, headers: own, body, trickles = false }: Hop,
   proxyHeaders?: Record<string, string>,
 ): Outgoing {
   if (!METHOD.test(method)) throw new EgressError("other", "the method is not one");
@@ -142,5 +157,5 @@ export function outgoing(
   const bytes = Buffer.allocUnsafe(head.length + (body?.length ?? 0));
   bytes.write(head, 0, "latin1");
   if (body) bytes.set(body, head.length);
-  return { method, bytes };
+  return { method, bytes, trickles };
 }

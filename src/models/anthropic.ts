@@ -11,6 +11,7 @@ import {
   wordsIn,
 } from "./model.ts";
 import {
+  type AnswerReading,
   addressFor,
   argumentsOf,
   brokenOff,
@@ -18,6 +19,7 @@ import {
   failedUnderWay,
   MOST_CALLS,
   parsed,
+  partsOf,
   serverEvents,
   tooManyCalls,
   wordsOf,
@@ -57,7 +59,7 @@ export function anthropic(options: {
         trusted: access === undefined,
         signal,
       };
-      return partsOf(serverEvents(options, asking));
+      return partsOf(serverEvents(options, asking), new Reading(), options.egress.beat);
     },
   };
 }
@@ -163,64 +165,64 @@ const inside = (value: unknown, name: string): Record<string, unknown> => {
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Reads the server's events; tool calls are given out whole, before `finish`. */
-async function* partsOf(events: AsyncIterable<string[]>): AsyncIterable<ModelPart> {
-  const calls = new Map<unknown, { id: string; name: string; args: string }>();
-  const usage = { prompt_tokens: 0, completion_tokens: 0 };
-  let reason: string | undefined;
-  let isOver = false;
-  reading: for await (const several of events) {
-    for (const data of several) {
-      const event = parsed(data);
-      switch (event["type"]) {
-        case "message_start": {
-          const used = inside(event["message"], "usage");
-          usage.prompt_tokens =
-            countOf(used["input_tokens"]) +
-            countOf(used["cache_read_input_tokens"]) +
-            countOf(used["cache_creation_input_tokens"]);
-          usage.completion_tokens = countOf(used["output_tokens"]);
-          break;
-        }
-        case "content_block_start": {
-          const block = inside(event, "content_block");
-          if (block["type"] === "tool_use") {
-            if (calls.size === MOST_CALLS) throw tooManyCalls();
-            calls.set(event["index"], { id: text(block["id"]), name: text(block["name"]), args: "" });
-          } else if (text(block["text"])) yield { type: "text", text: text(block["text"]) };
-          break;
-        }
-        case "content_block_delta": {
-          const delta = inside(event, "delta");
-          if (delta["type"] === "text_delta") yield { type: "text", text: text(delta["text"]) };
-          else if (delta["type"] === "thinking_delta")
-            yield { type: "reasoning", text: text(delta["thinking"]) };
-          else if (delta["type"] === "input_json_delta") {
-            const call = calls.get(event["index"]);
-            if (call) call.args += text(delta["partial_json"]);
-          }
-          break;
-        }
-        case "message_delta": {
-          const used = inside(event, "usage");
-          if (used["output_tokens"] !== undefined) usage.completion_tokens = countOf(used["output_tokens"]);
-          reason = text(inside(event, "delta")["stop_reason"]) || reason;
-          break;
-        }
-        case "message_stop":
-          isOver = true;
-          break reading;
-        case "error":
-          throw failedUnderWay(wordsOf(event["error"]));
+class Reading implements AnswerReading {
+  isOver = false;
+  readonly #calls = new Map<unknown, { id: string; name: string; args: string }>();
+  readonly #usage = { prompt_tokens: 0, completion_tokens: 0 };
+  #reason: string | undefined;
+
+  read(data: string, tell: (part: ModelPart) => void): void {
+    const event = parsed(data);
+    switch (event["type"]) {
+      case "message_start": {
+        const used = inside(event["message"], "usage");
+        this.#usage.prompt_tokens =
+          countOf(used["input_tokens"]) +
+          countOf(used["cache_read_input_tokens"]) +
+          countOf(used["cache_creation_input_tokens"]);
+        this.#usage.completion_tokens = countOf(used["output_tokens"]);
+        break;
       }
+      case "content_block_start": {
+        const block = inside(event, "content_block");
+        if (block["type"] === "tool_use") {
+          if (this.#calls.size === MOST_CALLS) throw tooManyCalls();
+          this.#calls.set(event["index"], { id: text(block["id"]), name: text(block["name"]), args: "" });
+        } else if (text(block["text"])) tell({ type: "text", text: text(block["text"]) });
+        break;
+      }
+      case "content_block_delta": {
+        const delta = inside(event, "delta");
+        if (delta["type"] === "text_delta") tell({ type: "text", text: text(delta["text"]) });
+        else if (delta["type"] === "thinking_delta")
+          tell({ type: "reasoning", text: text(delta["thinking"]) });
+        else if (delta["type"] === "input_json_delta") {
+          const call = this.#calls.get(event["index"]);
+          if (call) call.args += text(delta["partial_json"]);
+        }
+        break;
+      }
+      case "message_delta": {
+        const used = inside(event, "usage");
+        if (used["output_tokens"] !== undefined)
+          this.#usage.completion_tokens = countOf(used["output_tokens"]);
+        this.#reason = text(inside(event, "delta")["stop_reason"]) || this.#reason;
+        break;
+      }
+      case "message_stop":
+        this.isOver = true;
+        break;
+      case "error":
+        throw failedUnderWay(wordsOf(event["error"]));
     }
   }
-  if (reason === undefined && !isOver) throw brokenOff();
-  for (const { id, name, args } of calls.values()) {
-    yield { type: "tool_call", id, name, args: argumentsOf(args) };
+
+  *end(): Iterable<ModelPart> {
+    if (this.#reason === undefined && !this.isOver) throw brokenOff();
+    for (const { id, name, args } of this.#calls.values()) {
+      yield { type: "tool_call", id, name, args: argumentsOf(args) };
+    }
+    const reason = this.#calls.size > 0 ? "tool-calls" : (REASONS[this.#reason ?? "end_turn"] ?? "other");
+    yield { type: "finish", reason, usage: this.#usage };
   }
-  yield {
-    type: "finish",
-    reason: calls.size > 0 ? "tool-calls" : (REASONS[reason ?? "end_turn"] ?? "other"),
-    usage,
-  };
 }

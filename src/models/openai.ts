@@ -12,6 +12,7 @@ import type {
   ToolChoice,
 } from "./model.ts";
 import {
+  type AnswerReading,
   addressFor,
   argumentsOf,
   brokenOff,
@@ -20,9 +21,11 @@ import {
   wordsOf as failureWordsOf,
   MOST_CALLS,
   parsed,
+  partsOf,
   serverEvents,
   tooManyCalls,
 } from "./wire.ts";
+import { SameButTheWord } from "./words.ts";
 
 /** In what a vendor's server differs from the others that speak this protocol. */
 export type OpenAiQuirks = {
@@ -72,7 +75,7 @@ export function openai(options: {
         trusted: access === undefined,
         signal,
       };
-      return partsOf(serverEvents(options, asking), name);
+      return partsOf(serverEvents(options, asking), new Reading(name), options.egress.beat);
     },
   };
 }
@@ -175,40 +178,69 @@ type Chunk = {
 };
 
 /** Reads the server's events; tool calls are put together and given out whole, before `finish`. */
-async function* partsOf(events: AsyncIterable<string[]>, vendor: string): AsyncIterable<ModelPart> {
-  const calls = new ToolCalls(vendor);
-  const usage = { prompt_tokens: 0, completion_tokens: 0 };
-  let reason: string | undefined;
-  reading: for await (const several of events) {
-    for (const data of several) {
-      if (data === "[DONE]") {
-        reason ??= "stop";
-        break reading;
-      }
-      const chunk = parsed(data) as Chunk;
-      if (chunk.error) throw failedUnderWay(failureWordsOf(chunk.error));
-      if (chunk.usage) {
-        usage.prompt_tokens = countOf(chunk.usage.prompt_tokens);
-        usage.completion_tokens = countOf(chunk.usage.completion_tokens);
-      }
-      const choice = chunk.choices?.[0];
-      const delta = choice?.delta;
-      const reasoning =
-        textOf(delta?.reasoning_content) || textOf(delta?.reasoning) || thoughtsOf(delta?.content);
-      if (reasoning) yield { type: "reasoning", text: reasoning };
-      const text = textOf(delta?.content) || saidOf(delta?.content);
-      if (text) yield { type: "text", text };
-      for (const call of Array.isArray(delta?.tool_calls) ? delta.tool_calls : []) {
-        if (isObject(call)) calls.add(call);
-      }
-      if (choice?.finish_reason) reason = choice.finish_reason;
-    }
+class Reading implements AnswerReading {
+  isOver = false;
+  readonly #calls: ToolCalls;
+  readonly #usage = { prompt_tokens: 0, completion_tokens: 0 };
+  readonly #same = new SameButTheWord();
+  #reason: string | undefined;
+
+  constructor(vendor: string) {
+    this.#calls = new ToolCalls(vendor);
   }
-  // Some servers leave out [DONE], some the reason; with neither the answer is not whole.
-  if (reason === undefined) throw brokenOff();
-  const whole = calls.whole();
-  for (const call of whole) yield { type: "tool_call", ...call };
-  yield { type: "finish", reason: whole.length > 0 ? "tool-calls" : (REASONS[reason] ?? "other"), usage };
+
+  read(event: string, tell: (part: ModelPart) => void): void {
+    if (event === "[DONE]") {
+      this.#reason ??= "stop";
+      this.isOver = true;
+      return;
+    }
+    const word = this.#same.wordOf(event);
+    if (word !== undefined) {
+      tell({ type: "text", text: word });
+      return;
+    }
+    const chunk = parsed(event) as Chunk;
+    const plain = plainWordOf(chunk);
+    if (plain !== undefined) {
+      this.#same.learn(event, plain, (other) => plainWordOf(parsed(other) as Chunk));
+      tell({ type: "text", text: plain });
+      return;
+    }
+    if (chunk.error) throw failedUnderWay(failureWordsOf(chunk.error));
+    if (chunk.usage) {
+      this.#usage.prompt_tokens = countOf(chunk.usage.prompt_tokens);
+      this.#usage.completion_tokens = countOf(chunk.usage.completion_tokens);
+    }
+    const choice = chunk.choices?.[0];
+    const delta = choice?.delta;
+    const reasoning =
+      textOf(delta?.reasoning_content) || textOf(delta?.reasoning) || thoughtsOf(delta?.content);
+    if (reasoning) tell({ type: "reasoning", text: reasoning });
+    const text = textOf(delta?.content) || saidOf(delta?.content);
+    if (text) tell({ type: "text", text });
+    for (const call of Array.isArray(delta?.tool_calls) ? delta.tool_calls : []) {
+      if (isObject(call)) this.#calls.add(call);
+    }
+    if (choice?.finish_reason) this.#reason = choice.finish_reason;
+  }
+
+  *end(): Iterable<ModelPart> {
+    // Some servers leave out [DONE], some the reason; with neither the answer is not whole.
+    if (this.#reason === undefined) throw brokenOff();
+    const whole = this.#calls.whole();
+    for (const call of whole) yield { type: "tool_call", ...call };
+    const reason = whole.length > 0 ? "tool-calls" : (REASONS[this.#reason] ?? "other");
+    yield { type: "finish", reason, usage: this.#usage };
+  }
+}
+
+/** The word of an event that says nothing else. */
+function plainWordOf({ error, usage, choices }: Chunk): string | undefined {
+  const { delta, finish_reason } = choices?.[0] ?? {};
+  const { content, reasoning_content, reasoning, tool_calls } = delta ?? {};
+  const isPlain = !error && !usage && !finish_reason && !reasoning_content && !reasoning && !tool_calls;
+  return isPlain && typeof content === "string" && content !== "" ? content : undefined;
 }
 
 const REASONS: Record<string, string> = {

@@ -1,8 +1,16 @@
 import { type Egress, EgressError } from "../egress/egress.ts";
+import type { Beat } from "../lib/beat.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, type Json } from "../lib/json.ts";
 import { EventReader } from "./event-reader.ts";
-import { ModelError, type ModelErrorCode, type ModelRequest, type TimeLimits } from "./model.ts";
+import {
+  ModelError,
+  type ModelErrorCode,
+  type ModelPart,
+  type ModelRequest,
+  type TimeLimits,
+} from "./model.ts";
+import { addWords } from "./words.ts";
 
 /** A local server loads its model before its first event. */
 export const LIMITS: TimeLimits = {
@@ -58,6 +66,7 @@ export async function* serverEvents(
       body: JSON.stringify(body),
       timeoutMs: limits.total,
       connectMs: limits.connect,
+      trickles: true,
       maxBytes: LARGEST_STREAM,
       trusted,
       signal: silence.signal,
@@ -76,6 +85,7 @@ export async function* serverEvents(
       const events = reader.feed(decoder.decode(bytes, STREAMED));
       if (events.length === 0) continue;
       silence.heard();
+      egress.beat.passed(events.length);
       hasCome = true;
       if (events.length <= MOST_AT_ONCE) {
         yield events;
@@ -95,6 +105,43 @@ export async function* serverEvents(
   } finally {
     silence.end();
   }
+}
+
+/** How a provider's events are read, one after the other. Throws ModelError. */
+export type AnswerReading = {
+  /** The answer is whole; what comes after is not looked at. */
+  readonly isOver: boolean;
+  read(event: string, tell: (part: ModelPart) => void): void;
+  /** What is told at last. */
+  end(): Iterable<ModelPart>;
+};
+
+/** The parts of an answer, as they come. While much passes, words that came at once are told at once. */
+export async function* partsOf(
+  events: AsyncIterable<string[]>,
+  reading: AnswerReading,
+  beat: Beat,
+): AsyncIterable<ModelPart> {
+  for await (const several of events) {
+    const parts: ModelPart[] = [];
+    const tell = (part: ModelPart) => {
+      if (beat.isBusy && (part.type === "text" || part.type === "reasoning")) addWords(parts, part);
+      else parts.push(part);
+    };
+    let failure: unknown;
+    try {
+      for (const event of several) {
+        reading.read(event, tell);
+        if (reading.isOver) break;
+      }
+    } catch (error) {
+      failure = error; // what came before it is told
+    }
+    for (const part of parts) yield part;
+    if (failure) throw failure;
+    if (reading.isOver) break;
+  }
+  yield* reading.end();
 }
 
 /** Aborts with the caller and after too long a silence, and never leaves a timer behind. */

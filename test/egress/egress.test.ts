@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import net, { type AddressInfo, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { createEgress, type Egress, EgressError, type EgressRequest } from "../../src/egress/egress.ts";
+import { BEAT_MS, Beat } from "../../src/lib/beat.ts";
+import { settled, TestClock } from "../helpers/clock.ts";
 
 const open: { close(): void }[] = [];
 afterEach(() => {
@@ -445,3 +447,69 @@ describe("a stream", () => {
     expect(await failure(drain(cut.url))).toBe("connection_reset");
   });
 });
+
+describe("an answer that comes word by word", () => {
+  const HEAD = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+  const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+  /** Its pieces as they were read, and what makes the process busy with others. */
+  async function reading() {
+    const clock = new TestClock();
+    const beat = new Beat(clock);
+    let socket: Socket | undefined;
+    const { url } = await rawReceiver((one) => {
+      socket = one;
+      one.on("data", () => one.write(HEAD));
+    });
+    const { body } = await egress({ allow: ["loopback"], beat }).stream(post(url, { trickles: true }));
+    const pieces: string[] = [];
+    let isOver = false;
+    void (async () => {
+      for await (const bytes of body) pieces.push(Buffer.from(bytes).toString());
+      isOver = true;
+    })().catch((error) => pieces.push(String(error)));
+    const say = async (word: string) => {
+      socket!.write(chunked(word));
+      await settled();
+    };
+    const others = async () => {
+      await clock.advance(100);
+      beat.passed(10_000);
+    };
+    return { clock, pieces, say, others, end: () => socket!.end("0\r\n\r\n"), isOver: () => isOver };
+  }
+
+  test("goes on word by word while little passes", async () => {
+    const { pieces, say } = await reading();
+    for (const word of ["a", "b", "c", "d"]) {
+      await say(word);
+      await until(() => pieces.at(-1) === word);
+    }
+    expect(pieces).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("is read once a beat while much passes, its first word at once, and in order to its end", async () => {
+    const { clock, pieces, say, others, end, isOver } = await reading();
+    await others();
+    for (const word of ["a", "b"]) {
+      await say(word);
+      await until(() => pieces.at(-1) === word);
+    }
+    for (const word of ["c", "d", "e"]) await say(word);
+    expect(pieces).toEqual(["a", "b"]);
+    await clock.advance(BEAT_MS);
+    await until(() => pieces.join("") === "abcde");
+    expect(pieces).toEqual(["a", "b", "cde"]);
+    await say("f");
+    end();
+    await settled();
+    expect(isOver()).toBe(false);
+    await clock.advance(BEAT_MS);
+    await until(isOver);
+    expect(pieces.join("")).toBe("abcdef");
+  });
+});
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let n = 0; n < 10_000 && !isSo(); n++) await settled(1);
+}

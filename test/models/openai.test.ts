@@ -20,6 +20,41 @@ async function partsOf(script: (call: Call) => void, request = asked()) {
   return collected;
 }
 
+describe("words that come at once", () => {
+  const chunk = (delta: object) => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
+  const WORDS = ["Hm", "m"].map((reasoning) => chunk({ reasoning })).join("");
+  const MORE = ["Hel", "lo ", "\n", "you"].map((content) => chunk({ content })).join("");
+
+  const partsOfAll = async (isBusy: boolean, script: (call: Call) => void) => {
+    const { server, models, egress, clock } = setup();
+    await clock.advance(100);
+    if (isBusy) egress.beat.passed(10_000);
+    const collected = collect(models);
+    script(await server.next());
+    return collected;
+  };
+
+  test("are told one by one, and as one while much passes", async () => {
+    const script = (call: Call) => call.raw(WORDS + MORE).finish();
+    const thought = (text: string) => ({ type: "reasoning", text });
+    const { parts } = await partsOfAll(false, script);
+    const each = [thought("Hm"), thought("m"), text("Hel"), text("lo "), text("\n"), text("you")];
+    expect(parts as unknown[]).toEqual([...each, finish()]);
+    const busy = await partsOfAll(true, script);
+    expect(busy.parts as unknown[]).toEqual([thought("Hmm"), text("Hello \nyou"), finish()]);
+  });
+
+  test("are told before what goes wrong behind them", async () => {
+    for (const isBusy of [false, true]) {
+      const { parts, error } = await partsOfAll(isBusy, (call) => {
+        call.raw(`${MORE}data: {"error":{"message":"no more"}}\n\n`).end();
+      });
+      const said = parts.map((part) => (part.type === "text" ? part.text : ""));
+      expect([said.join(""), error?.code]).toEqual(["Hello \nyou", "MODEL_FAILED"]);
+    }
+  });
+});
+
 describe("a request", () => {
   test("carries the key, the model without its provider, and what was set", async () => {
     const { server, models } = setup();

@@ -1,5 +1,6 @@
 import { afterEach } from "bun:test";
 import { createEgress } from "../../src/egress/egress.ts";
+import { Beat } from "../../src/lib/beat.ts";
 import { createModels, type ModelConfig } from "../../src/models/index.ts";
 import type { ModelPart, ModelRequest, Models } from "../../src/models/model.ts";
 import { TestClock } from "../helpers/clock.ts";
@@ -13,8 +14,8 @@ afterEach(() => {
 /** The models of an installation whose OPENAI_BASE_URL is a scripted server. */
 export function setup(more: ModelConfig = { openai_api_key: "sk-secret" }) {
   const server = chatServer();
-  const egress = createEgress();
   const clock = new TestClock();
+  const egress = createEgress({ beat: new Beat(clock) });
   const config = {
     openai_base_url: server.url,
     anthropic_base_url: server.url,
