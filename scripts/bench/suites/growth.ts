@@ -196,24 +196,31 @@ export function tellHistory(bench: Bench, measured: Measured[]): void {
 }
 
 /** Webhooks that hear of something else cost a run nothing; those that hear of it, a delivery each. */
+export async function besideWebhooks(count: number, seconds: number): Promise<Measured> {
+  const accepted = await withFolder((data, key) =>
+    withRunning(data, key, async (errand) => {
+      const url = await hookOf(errand, key);
+      for (let n = 0; n < count; n++) await subscribe(errand, "http://127.0.0.1:9/", NEVER);
+      return accepts(errand, url, seconds);
+    }),
+  );
+  return { ...accepted, "deliveries to all that hear": await fanOut(seconds, count) };
+}
+
 async function webhooks(bench: Bench): Promise<void> {
   const measured: Measured[] = [];
   for (const count of LISTENERS) {
     const rounds: Measured[] = [];
     for (let round = 1; round <= bench.repeat; round++) {
       say(`growth, ${short(count)} webhooks, round ${round} of ${bench.repeat} ...`);
-      const seconds = Math.min(LOAD_SECONDS, bench.seconds);
-      const beside = await withFolder((data, key) =>
-        withRunning(data, key, async (errand) => {
-          const url = await hookOf(errand, key);
-          for (let n = 0; n < count; n++) await subscribe(errand, "http://127.0.0.1:9/", NEVER);
-          return accepts(errand, url, seconds);
-        }),
-      );
-      rounds.push({ ...beside, "deliveries to all that hear": await fanOut(seconds, count) });
+      rounds.push(await besideWebhooks(count, Math.min(LOAD_SECONDS, bench.seconds)));
     }
     measured.push(medians(rounds));
   }
+  tellWebhooks(bench, measured);
+}
+
+export function tellWebhooks(bench: Bench, measured: Measured[]): void {
   const other = Object.entries(ACCEPTED).map(([what, as]) =>
     tell(bench, what, LISTENERS, "webhooks of another event", as, measured),
   );
@@ -237,32 +244,35 @@ async function firstBytes(errand: Errand, key: Key, agent: string): Promise<numb
   return p50;
 }
 
+export function besideAgents(count: number): Promise<Measured> {
+  return withFolder(async (data, key) => {
+    const path = `/api/agents?workspace_id=${key.workspace_id}`;
+    const body = { name: "Guide", system_prompt: "Be brief.", auto_generate_title: false };
+    const made = await withRunning(data, key, (errand) => errand.api<{ id: string }>("POST", path, body));
+    writeAgents(data, count);
+    const started = await starts(data, key);
+    return withRunning(data, key, async (errand) => ({
+      "message to first bytes, p50": await firstBytes(errand, key, made.body.id),
+      "list page of 100 agents, p99": await pages(errand, path),
+      "start-up to first answer": started,
+    }));
+  });
+}
+
 async function agents(bench: Bench): Promise<void> {
   const measured: Measured[] = [];
   for (const count of AGENTS) {
     const rounds: Measured[] = [];
     for (let round = 1; round <= bench.repeat; round++) {
       say(`growth, ${short(count)} agents, round ${round} of ${bench.repeat} ...`);
-      const one = await withFolder(async (data, key) => {
-        const path = `/api/agents?workspace_id=${key.workspace_id}`;
-        const body = { name: "Guide", system_prompt: "Be brief.", auto_generate_title: false };
-        const id = await withRunning(
-          data,
-          key,
-          async (errand) => (await errand.api<{ id: string }>("POST", path, body)).body.id,
-        );
-        writeAgents(data, count);
-        const started = await starts(data, key);
-        return withRunning(data, key, async (errand) => ({
-          "message to first bytes, p50": await firstBytes(errand, key, id),
-          "list page of 100 agents, p99": await pages(errand, path),
-          "start-up to first answer": started,
-        }));
-      });
-      rounds.push(one);
+      rounds.push(await besideAgents(count));
     }
     measured.push(medians(rounds));
   }
+  tellAgents(bench, measured);
+}
+
+export function tellAgents(bench: Bench, measured: Measured[]): void {
   const told: Record<string, Told> = {
     "message to first bytes, p50": { unit: "ms" },
     "list page of 100 agents, p99": { unit: "ms" },
