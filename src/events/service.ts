@@ -40,6 +40,20 @@ export function createEvents({
   store: EventStore;
   runner: Pick<Runner, "place" | "dropped">;
 }): Events {
+  // By the list itself, which is the same one until a webhook changes: a run beside a thousand webhooks that hear of
+  // something else does not ask each of them.
+  const byKind = new WeakMap<Subscriber[], Map<EventKind, Subscriber[]>>();
+
+  function listening(all: Subscriber[], kind: EventKind): Subscriber[] {
+    const kinds = byKind.get(all) ?? new Map<EventKind, Subscriber[]>();
+    if (kinds.size === 0) byKind.set(all, kinds);
+    const known = kinds.get(kind);
+    if (known) return known;
+    const found = all.filter(({ events }) => events.some((pattern) => matches(pattern, kind)));
+    kinds.set(kind, found);
+    return found;
+  }
+
   return {
     async plan({ workspace_id, project_id }, events, hop) {
       const planned: PlannedEvents = { outbox: [], placements: [] };
@@ -48,9 +62,7 @@ export function createEvents({
       if (subscribers.length === 0) return planned;
       try {
         for (const event of events) {
-          const wanted = subscribers.filter((each) =>
-            each.events.some((pattern) => matches(pattern, event.kind)),
-          );
+          const wanted = listening(subscribers, event.kind);
           if (wanted.length > 0) answer(planned, { workspace_id, project_id, event, wanted, hop: hop + 1 });
         }
       } catch (error) {
