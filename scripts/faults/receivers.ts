@@ -268,7 +268,7 @@ export async function measure(options: {
   }
 }
 
-/** Every event has one delivery for every webhook; what has not ended has one job that goes on with it. */
+/** Every event has one delivery for every webhook; what has not ended goes on, by one job where it waits. */
 function count(data: string, ours: Map<string, string>, events: { hostile: number; healthy: number }) {
   const db = new Database(join(data, "errand.db"), { readonly: true });
   const result = { deliveries: 0, lost: 0, unfinished: 0, integrity: "" };
@@ -281,8 +281,9 @@ function count(data: string, ours: Map<string, string>, events: { hostile: numbe
     let kept = 0;
     for (const { state, jobs, count } of of.all(id)) {
       result.deliveries += count;
+      // One on its first attempt says by itself that it goes on.
       const goesOn = state === "pending" || state === "retrying";
-      if (jobs === (goesOn ? 1 : 0)) kept += count;
+      if (jobs === (state === "retrying" ? 1 : 0) || (state === "pending" && jobs === 1)) kept += count;
       // One that arrived just before the kill may have its answer still to be recorded, and comes once more.
       if (path !== "" && state !== "success" && jobs === 0) result.unfinished += count;
     }
