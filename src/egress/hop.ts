@@ -19,24 +19,38 @@ const DROPPED = new Set([
 // All that follows a redirect to another origin: whatever else was set may be a credential.
 const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
 
+// Names repeat from request to request; whoever makes up new ones must not fill memory.
+const verdicts = new Map<string, boolean>();
+const MOST_VERDICTS = 1_000;
+
+function isDropped(name: string): boolean {
+  let verdict = verdicts.get(name);
+  if (verdict === undefined) {
+    if (verdicts.size >= MOST_VERDICTS) verdicts.clear();
+    verdict = DROPPED.has(name.toLowerCase());
+    verdicts.set(name, verdict);
+  }
+  return verdict;
+}
+
+const lengthOf = (body: string | Uint8Array): string => String(Buffer.byteLength(body));
+
 /** One request of a chain of redirects. */
 export type Hop = {
   target: Target;
   method: string;
   headers: Record<string, string>;
-  body?: Uint8Array;
+  body?: string | Uint8Array;
   trusted: boolean;
   connectMs?: number;
   trickles?: boolean;
 };
 
 export function firstHop(request: EgressRequest, target: Target): Hop {
-  const body = typeof request.body === "string" ? Buffer.from(request.body) : request.body;
+  const { body, headers: given = {} } = request;
   const headers: Record<string, string> = { host: target.url.host };
-  for (const [name, value] of Object.entries(request.headers ?? {})) {
-    if (!DROPPED.has(name.toLowerCase())) headers[name] = value;
-  }
-  if (body) headers["content-length"] = String(body.length);
+  for (const name in given) if (!isDropped(name)) headers[name] = given[name]!;
+  if (body !== undefined) headers["content-length"] = lengthOf(body);
   const { method, trusted = false, connectMs, trickles } = request;
   return { target, method, headers, body, trusted, connectMs, trickles };
 }
@@ -64,7 +78,7 @@ export function nextHop(hop: Hop, status: number, target: Target, trusted: boole
     if (sameOrigin || HARMLESS.has(lower)) headers[name] = value;
   }
   const body = becomesGet ? undefined : hop.body;
-  if (body) headers["content-length"] = String(body.length);
+  if (body !== undefined) headers["content-length"] = lengthOf(body);
   return { target, method: becomesGet ? "GET" : hop.method, headers, body, trusted, trickles: hop.trickles };
 }
 

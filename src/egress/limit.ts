@@ -2,22 +2,25 @@ import type { Cancel } from "../lib/cancel.ts";
 import { EgressError } from "./errors.ts";
 
 /** Ends a request when its time is up or its caller gives up; one per request, over all its redirects. */
-export class Limit {
+export class Limit implements Deadline {
   error: EgressError | undefined;
+  readonly at: number;
   #end: ((error: EgressError) => void) | undefined;
-  readonly #deadline: Deadline;
+  readonly #timeoutMs: number;
   readonly #signal: Cancel | undefined;
   readonly #abort = () => this.#fire(new EgressError("aborted", "the request was given up"));
 
   constructor({ timeoutMs, signal }: { timeoutMs: number; signal?: Cancel }) {
     this.#signal = signal;
-    this.#deadline = {
-      at: performance.now() + timeoutMs,
-      pass: () => this.#fire(new EgressError("timeout", `no complete answer within ${timeoutMs} ms`)),
-    };
-    watch(this.#deadline);
+    this.#timeoutMs = timeoutMs;
+    this.at = performance.now() + timeoutMs;
+    watch(this);
     if (signal?.aborted) this.#abort();
     else signal?.addEventListener("abort", this.#abort, { once: true });
+  }
+
+  pass(): void {
+    this.#fire(new EgressError("timeout", `no complete answer within ${this.#timeoutMs} ms`));
   }
 
   onEnd(end: (error: EgressError) => void): void {
@@ -34,7 +37,7 @@ export class Limit {
   }
 
   release(): void {
-    deadlines.delete(this.#deadline);
+    deadlines.delete(this);
     this.#signal?.removeEventListener("abort", this.#abort);
   }
 

@@ -1,11 +1,11 @@
 import type { Beat } from "../lib/beat.ts";
-import { type Answer, Body } from "./answer.ts";
+import { type Answer, Body, type Flow } from "./answer.ts";
 import { EgressError, toEgressError } from "./errors.ts";
 import { Gathering } from "./gathering.ts";
 import type { Hop } from "./hop.ts";
 import type { Limit } from "./limit.ts";
 import type { Line } from "./line.ts";
-import { ResponseReader } from "./response-reader.ts";
+import { type Head, type Receiver, ResponseReader } from "./response-reader.ts";
 
 /** The receiver closed an idle connection just as a request took it: nothing of an answer came. */
 export class StaleConnection extends Error {
@@ -15,14 +15,37 @@ export class StaleConnection extends Error {
 }
 
 /** A request as it goes on the wire. */
-export type Outgoing = { method: string; bytes: Uint8Array; trickles: boolean };
+export type Outgoing = { method: string; bytes: string | Uint8Array; trickles: boolean };
 
-type Exchange = {
-  gathering: Gathering | undefined;
-  reader: ResponseReader;
-  body: Body;
-  reject(error: Error): void;
-};
+/** A request that is under way and what comes of it. */
+class Exchange implements Receiver {
+  readonly reader: ResponseReader;
+  readonly content: Body;
+  readonly gathering: Gathering | undefined;
+
+  constructor(
+    flow: Flow,
+    { method, trickles }: Outgoing,
+    readonly resolve: (answer: Answer) => void,
+    readonly reject: (error: Error) => void,
+  ) {
+    this.content = new Body(flow);
+    this.reader = new ResponseReader(method, this);
+    this.gathering = trickles ? new Gathering() : undefined;
+  }
+
+  head({ status, headers }: Head): void {
+    this.resolve({ status, headers, body: this.content });
+  }
+
+  body(chunk: Uint8Array): void {
+    this.content.push(chunk);
+  }
+
+  end(): void {
+    this.content.end();
+  }
+}
 
 /** `ended`: an answer came whole and the connection can carry another request; `closed`: it cannot any more. */
 export type WireEvents = { ended(wire: Wire): void; closed(wire: Wire): void };
@@ -31,12 +54,14 @@ export type WireEvents = { ended(wire: Wire): void; closed(wire: Wire): void };
  * One connection, one request at a time. node:http does the same and much more, for four times the work a
  * request; what leaves Errand needs no more than this.
  */
-export class Wire {
+export class Wire implements Flow {
   readonly #line: Line;
   readonly #beat: Beat;
   readonly #events: WireEvents;
   #exchange: Exchange | undefined;
   #uses = 0;
+  #unsent: string | Uint8Array | undefined;
+  readonly #end = (error: EgressError) => this.#fail(error);
 
   /** Takes a connected socket over. */
   constructor(
@@ -57,25 +82,30 @@ export class Wire {
   }
 
   /** Resolves with the answer's head; rejects with EgressError, or StaleConnection on a connection used before. */
-  send({ method, bytes, trickles }: Outgoing, limit: Limit): Promise<Answer> {
+  send(request: Outgoing, limit: Limit): Promise<Answer> {
     this.#uses++;
     return new Promise((resolve, reject) => {
-      const line = this.#line;
-      const body = new Body({
-        pause: () => line.pause(),
-        resume: () => line.resume(),
-        destroy: () => this.destroy(),
-      });
-      const reader = new ResponseReader(method, {
-        head: ({ status, headers }) => resolve({ status, headers, body }),
-        body: (chunk) => body.push(chunk),
-        end: () => body.end(),
-      });
-      const gathering = trickles ? new Gathering() : undefined;
-      this.#exchange = { gathering, reader, body, reject };
-      limit.onEnd((error) => this.#fail(error));
-      if (this.#exchange) line.socket.write(bytes);
+      this.#exchange = new Exchange(this, request, resolve, reject);
+      limit.onEnd(this.#end);
+      if (!this.#exchange) return;
+      this.#unsent = request.bytes;
+      sendSoon(this);
     });
+  }
+
+  /** Sends what waits for that. */
+  flush(): void {
+    const bytes = this.#unsent;
+    this.#unsent = undefined;
+    if (bytes !== undefined && this.#exchange) this.#line.socket.write(bytes);
+  }
+
+  pause(): void {
+    this.#line.pause();
+  }
+
+  resume(): void {
+    this.#line.resume();
   }
 
   destroy(): void {
@@ -87,6 +117,10 @@ export class Wire {
     const exchange = this.#exchange;
     if (!exchange) {
       this.destroy(); // nobody asked
+      return;
+    }
+    if (this.#unsent !== undefined) {
+      this.#fail(new EgressError("connection_reset", "an answer came before its request"));
       return;
     }
     const { reader } = exchange;
@@ -123,9 +157,28 @@ export class Wire {
     this.destroy();
     if (!exchange) return;
     const isStale = this.#uses > 1 && !exchange.reader.started && error.class === "connection_reset";
-    exchange.body.fail(error);
+    exchange.content.fail(error);
     exchange.reject(isStale ? new StaleConnection(error) : error); // of no effect once the head has come
   }
+}
+
+/**
+ * Requests of one turn go out together, this many at a time: to send wakes whoever listens, which costs more than
+ * all the rest of it, and whoever is awake already need not be woken.
+ */
+const TOGETHER = 32;
+let unsent: Wire[] = [];
+
+function sendSoon(wire: Wire): void {
+  unsent.push(wire);
+  if (unsent.length === TOGETHER) sendAll();
+  else if (unsent.length === 1) setImmediate(sendAll);
+}
+
+function sendAll(): void {
+  const wires = unsent;
+  unsent = [];
+  for (const wire of wires) wire.flush();
 }
 
 const cutOff = () =>
@@ -133,7 +186,8 @@ const cutOff = () =>
 
 const METHOD = /^[A-Z]{1,32}$/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const FORBIDDEN = /[^\t\x20-\x7e\x80-\xff]/;
+const PLAIN = /^[\t\x20-\x7e]*$/;
+const ALLOWED = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Throws EgressError `other` for what cannot be a header: a line break in a value would be a second header.
@@ -147,15 +201,18 @@ export function outgoing(
   const headers = proxyHeaders ? { ...own, ...proxyHeaders } : own;
   const address = proxyHeaders ? target.url.origin + target.path : target.path;
   let head = `${method} ${address} HTTP/1.1\r\n`;
+  let isPlain = true;
   for (const name in headers) {
     const value = headers[name]!;
     if (!NAME.test(name)) throw new EgressError("other", "a header's name has forbidden characters");
-    if (FORBIDDEN.test(value)) throw new EgressError("other", `header ${name} has forbidden characters`);
+    if (!PLAIN.test(value)) {
+      if (!ALLOWED.test(value)) throw new EgressError("other", `header ${name} has forbidden characters`);
+      isPlain = false;
+    }
     head += `${name}: ${value}\r\n`;
   }
   head += "\r\n";
-  const bytes = Buffer.allocUnsafe(head.length + (body?.length ?? 0));
-  bytes.write(head, 0, "latin1");
-  if (body) bytes.set(body, head.length);
-  return { method, bytes, trickles };
+  // As text it is encoded where it is sent, and no buffer is made for it.
+  if (isPlain && typeof body !== "object") return { method, bytes: head + (body ?? ""), trickles };
+  return { method, bytes: Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body ?? "")]), trickles };
 }

@@ -9,7 +9,9 @@ export class ActiveJob implements JobRun, Cancel, News {
   elsewhere?: number;
   #controller: AbortController | undefined;
   #reason: Error | undefined;
-  #listeners: Set<() => void> | undefined;
+  // Mostly there is one, and a set for it would cost more than telling it.
+  #listener: (() => void) | undefined;
+  #others: Set<() => void> | undefined;
   #wakes = 0;
   #hearers: Set<() => void> | undefined;
 
@@ -43,12 +45,16 @@ export class ActiveJob implements JobRun, Cancel, News {
   }
 
   addEventListener(_: "abort", listener: () => void): void {
-    this.#listeners ??= new Set();
-    this.#listeners.add(listener);
+    if (!this.#listener) this.#listener = listener;
+    else if (this.#listener !== listener) {
+      this.#others ??= new Set();
+      this.#others.add(listener);
+    }
   }
 
   removeEventListener(_: "abort", listener: () => void): void {
-    this.#listeners?.delete(listener);
+    if (this.#listener === listener) this.#listener = undefined;
+    else this.#others?.delete(listener);
   }
 
   isAborted(): boolean {
@@ -78,6 +84,7 @@ export class ActiveJob implements JobRun, Cancel, News {
     if (this.#reason) return;
     this.#reason = reason;
     this.#controller?.abort(reason);
-    for (const listener of this.#listeners ?? []) listener();
+    this.#listener?.();
+    for (const listener of this.#others ?? []) listener();
   }
 }

@@ -132,6 +132,34 @@ describe("a request", () => {
     expect(connections()).toBe(1);
   });
 
+  test("sends text of any length and any letters whole, however many go out at once", async () => {
+    const { url, seen } = receiver(() => new Response("ok"));
+    const door = egress();
+    const bodies = Array.from({ length: 100 }, (_, n) => `${n} grüße 🙂 `.repeat(n * 40));
+    await Promise.all(
+      bodies.map((body, n) => door.request(post(`${url}/${n}`, { body, timeoutMs: 10_000 }))),
+    );
+    expect(seen.map(({ body }) => body).sort()).toEqual(bodies.toSorted());
+    await door.request(post(url, { body: "ä", headers: { "x-latin": "caf\u00e9" } }));
+    expect([seen.at(-1)!.body, seen.at(-1)!.headers.get("x-latin")]).toEqual(["ä", "caf\u00e9"]);
+  });
+
+  test("takes no answer that came before its request was sent", async () => {
+    const early = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n";
+    const { url, connections } = await rawReceiver((socket, connection) => {
+      socket.on("data", () => {
+        socket.write(`${early}right`);
+        if (connection === 1) setImmediate(() => socket.write(`${early}wrong`));
+      });
+    });
+    const door = egress();
+    for (let n = 0; n < 3; n++) {
+      const { body } = await door.request(post(url, { headers: { "webhook-id": "w" } }));
+      expect(new TextDecoder().decode(body)).toBe("right");
+    }
+    expect(connections()).toBeLessThanOrEqual(2);
+  });
+
   test("400 hanging receivers do not hold up a healthy one", async () => {
     const hanging = await rawReceiver(() => {});
     const healthy = receiver(() => new Response("ok"));
