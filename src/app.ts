@@ -55,17 +55,19 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     (options.lost ?? (() => process.exit(EXIT_CRASH)))(reason);
   }
 
-  async function open(): Promise<Services> {
+  async function open(): Promise<{ services: Services; opened: Promise<void> }> {
     mkdirSync(config.data, { recursive: true, mode: 0o700 });
     lock = lockFolder(config.data, { version: VERSION, now: clock.now(), pace: clock.pace });
-    const storage = await openStorage({
+    const storage = openStorage({
       file: databasePath(config.data),
       now: clock.now(),
       lost,
       beforeMigration: (schema) => backupBeforeMigration(config.data, schema, clock.now()),
     });
+    const { opened } = storage;
+    opened.catch(() => {}); // whoever waits for it is told
     closeStorage = () => storage.close();
-    return createServices({ config, storage, clock, log, runsJobs: true });
+    return { services: await createServices({ config, storage, clock, log, runsJobs: true }), opened };
   }
 
   function noticeHost(host: string): void {
@@ -77,8 +79,9 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     lock?.notice(host);
   }
 
-  function serve(running: Services): void {
-    gate = createGate({
+  /** Everything that answers; nobody is let in yet. */
+  function gateOf(running: Services): Gate {
+    return createGate({
       ...createServer(config, running, { metrics, log }),
       authenticate: running.keys.authenticate,
       log,
@@ -91,6 +94,9 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       state: () => state,
       clock,
     });
+  }
+
+  function attend(running: Services): void {
     processGauges(metrics, real.now(), real.now);
     serviceGauges(metrics, running);
     stops.push(
@@ -117,7 +123,11 @@ export function createApp(config: Config, options: AppOptions = {}): App {
         log,
       });
       try {
-        services = await open();
+        const { services: all, opened } = await open();
+        services = all;
+        // While the thread that writes gets ready.
+        const whole = gateOf(services);
+        await opened;
         await services.alerts.load();
         const { rest, ...recovered } = await services.runner.start();
         const interrupted = await services.turns.recover();
@@ -136,7 +146,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
           turns.haltOrphans().catch((error) => log.error("looking for orphans failed", { error }));
         };
         stops.push(listenForKnocks(knockPath(config.data), heard));
-        serve(services);
+        attend(services);
+        gate = whole;
       } catch (error) {
         await listening.stop(true);
         await close();

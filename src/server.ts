@@ -14,7 +14,7 @@ import { hookTokenRoutes, incomingDirect, incomingRecognise, incomingRoutes } fr
 import { bodies, edge } from "./http/edge.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
-import { operationsRoutes } from "./http/operations-routes.ts";
+import { operationsDirect, operationsRoutes } from "./http/operations-routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
 import type { Log } from "./lib/log.ts";
 import type { Services } from "./services.ts";
@@ -67,7 +67,11 @@ export function createServer(
   const prefix = prefixOf(config);
   return {
     app,
-    direct: { ...incomingDirect(services), ...triggerDirect(prefix, services) },
+    direct: {
+      ...operationsDirect(operations.checks),
+      ...incomingDirect(services),
+      ...triggerDirect(prefix, services),
+    },
     recognise: {
       ...incomingRecognise(services),
       ...waitRecognise(services),

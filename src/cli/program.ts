@@ -37,7 +37,9 @@ export async function runCommand(argv: string[], program: Program, output: Outpu
     });
   }
 
-  for (const entry of commands) add(root, entry);
+  // All of them are needed where help or a guess is, and to complete a line; making them takes its time.
+  const named = commands.filter(({ words }) => words.split(" ")[0] === argv[0] && argv[0] !== "completion");
+  for (const entry of named.length > 0 ? named : commands) add(root, entry);
   try {
     await root.parseAsync(argv, { from: "user" });
   } catch (error) {

@@ -7,7 +7,11 @@ export type Reach = "public" | "private" | "loopback" | "metadata";
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Range = [Address, number];
 
-const ranges = (...cidrs: string[]): Range[] => cidrs.map((cidr) => ipaddr.parseCIDR(cidr));
+/** Parsed when first asked for: most programs that begin are commands that connect to nobody. */
+function ranges(...cidrs: string[]): () => Range[] {
+  let parsed: Range[] | undefined;
+  return () => (parsed ??= cidrs.map((cidr) => ipaddr.parseCIDR(cidr)));
+}
 const inside = (address: Address, list: Range[]): boolean =>
   list.some(([net, bits]) => net.kind() === address.kind() && address.match(net, bits));
 
@@ -41,21 +45,19 @@ const SPECIAL = ranges(
 );
 
 // IPv6 forms that a translator or tunnel turns into IPv4: [prefix, byte at which the IPv4 address starts].
-const EMBEDDED: [Range, number][] = [
-  [ipaddr.parseCIDR("::/96"), 12],
-  [ipaddr.parseCIDR("64:ff9b::/96"), 12],
-  [ipaddr.parseCIDR("2002::/16"), 2],
-];
+const EMBEDDED = ranges("::/96", "64:ff9b::/96", "2002::/16");
+const EMBEDDED_AT = [12, 12, 2];
 
 /** Sorts an address literal as the resolver or a URL gives it. Whatever is not an address is private. */
 export function reachOf(text: string): Reach {
   const address = parse(text);
   if (!address) return "private";
-  if (inside(address, METADATA)) return "metadata";
+  if (inside(address, METADATA())) return "metadata";
   if (address.kind() === "ipv6") {
     const six = address as ipaddr.IPv6;
     if (six.isIPv4MappedAddress()) return reachOf(six.toIPv4Address().toString());
-    for (const [range, at] of EMBEDDED) {
+    for (const [index, range] of EMBEDDED().entries()) {
+      const at = EMBEDDED_AT[index]!;
       if (!inside(six, [range])) continue;
       const four = new ipaddr.IPv4(six.toByteArray().slice(at, at + 4)).toString();
       if (reachOf(four) === "metadata") return "metadata";
@@ -63,8 +65,8 @@ export function reachOf(text: string): Reach {
   }
   const range = address.range();
   if (range === "loopback") return "loopback";
-  if (range !== "unicast" || inside(address, SPECIAL)) return "private";
-  return address.kind() === "ipv4" || inside(address, GLOBAL_UNICAST) ? "public" : "private";
+  if (range !== "unicast" || inside(address, SPECIAL())) return "private";
+  return address.kind() === "ipv4" || inside(address, GLOBAL_UNICAST()) ? "public" : "private";
 }
 
 function parse(text: string): Address | undefined {

@@ -112,8 +112,9 @@ export function createGate(deps: GateDeps): Gate {
       if (!caller) throw header === null ? unauthorized() : badKey();
       context.caller = caller;
     }
-    if (method === "GET" || method === "HEAD")
-      return method === "GET" ? app.fetch(request) : asHead(request, context);
+    if (method === "HEAD") return asHead(request, context);
+    // A handler of any method answers GET by the app.
+    if (method === "GET") return route.method === "GET" ? whole(route, request, context) : app.fetch(request);
     try {
       await readBody(request, route, context, Math.max(maxBodyBytes, route.maxBody));
     } catch (error) {
@@ -125,8 +126,13 @@ export function createGate(deps: GateDeps): Gate {
       }
       throw error;
     }
+    return whole(route, request, context);
+  }
+
+  /** The answer to a request of which there is nothing left to check. */
+  async function whole(route: Route, request: Request, context: RequestContext): Promise<Response> {
     if (!route.direct) return app.fetch(request);
-    const answer = await route.direct(lastSegment(path), request, context);
+    const answer = await route.direct(lastSegment(context.path), request, context);
     return answer instanceof Response ? answer : dressed(answer, context);
   }
 

@@ -39,8 +39,8 @@ export function createLimiter({
   quota: number;
   clock: Clock;
 }): Limiter {
-  const counted = new LRUCache<string, Window>({ max: COUNTED });
-  const refused = new LRUCache<string, Window>({ max: REFUSED });
+  // Their memory is taken with the first client.
+  let tables: { counted: LRUCache<string, Window>; refused: LRUCache<string, Window> } | undefined;
 
   function verdict(window: Window, now: number, allowed: boolean): Verdict {
     const reset = Math.max(1, Math.ceil((window.start + WINDOW_MS - now) / 1_000));
@@ -55,6 +55,8 @@ export function createLimiter({
     name,
     quota,
     take(address) {
+      tables ??= { counted: new LRUCache({ max: COUNTED }), refused: new LRUCache({ max: REFUSED }) };
+      const { counted, refused } = tables;
       const key = limiterKey(address);
       const now = clock.now();
       const spent = refused.get(key);

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { jsonOf, responses, textOf } from "./answers.ts";
 import type { Metrics } from "./metrics.ts";
 import { policies } from "./policy.ts";
+import type { Direct } from "./routes.ts";
 
 /** A reason why the service is not healthy, in a few public words; undefined when it is. */
 export type HealthCheck = () => string | undefined | Promise<string | undefined>;
@@ -40,6 +41,11 @@ export const operationsRoutes = ({
         ...responses({ 200: { description: "The figures.", content: textOf("text/plain") } }),
       },
     });
+
+/** The same answer without the framework: a start is over when it can be given. */
+export const operationsDirect = (checks: HealthCheck[]): Record<string, Direct> => ({
+  "GET /health": () => health(checks),
+});
 
 async function health(checks: HealthCheck[]): Promise<Response> {
   for (const check of checks) {

@@ -139,7 +139,9 @@ describe("the writer thread", () => {
     migrate(db, { now: 0 });
     db.close();
     const lost: string[] = [];
-    const writer = createWriter(await startWorker(path, (reason) => lost.push(reason)));
+    const thread = startWorker((reason) => lost.push(reason));
+    await thread.open(path);
+    const writer = createWriter(thread);
     const reader = openReader(path);
     const jobs = sqliteJobs({ reader, writer });
     await Promise.all(Array.from({ length: 100 }, (_, n) => jobs.insert([aJob(`job-${n}`)])));
@@ -152,6 +154,8 @@ describe("the writer thread", () => {
   });
 
   test("says why it cannot open its file", async () => {
-    expect(startWorker(join(folder, "nowhere", "a.db"), () => {})).rejects.toThrow();
+    const thread = startWorker(() => {});
+    await expect(thread.open(join(folder, "nowhere", "a.db"))).rejects.toThrow();
+    thread.end();
   });
 });

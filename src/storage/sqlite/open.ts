@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs";
 import { type Connection, openReader, openWriter } from "./connection.ts";
-import { migrate, schemaVersion } from "./migrate.ts";
+import { migrate, migrationStatus, schemaVersion } from "./migrate.ts";
 import { operations } from "./operations.ts";
 import type { Storage } from "./storage.ts";
 import { startWorker } from "./worker-transport.ts";
@@ -12,22 +13,31 @@ export type OpenOptions = {
   beforeMigration(schema: number): void;
 };
 
-/** The server's storage: one writer in a thread of its own, reads on this one. The caller holds the lock. */
-export async function openStorage(
+/**
+ * The server's storage: one writer in a thread of its own, reads on this one. The caller holds the lock, and
+ * writes once `opened` has come: the thread gets ready while the caller does.
+ */
+export function openStorage(
   options: OpenOptions & { lost(reason: string): void },
-): Promise<Storage & Closing> {
-  prepare(options).close();
-  const transport = await startWorker(options.file, options.lost);
-  const reader = openReader(options.file);
-  const writer = createWriter(transport, () => reader.refresh());
-  return {
-    reader,
-    writer,
-    async close() {
-      reader.close();
-      await writer.close();
-    },
-  };
+): Storage & Closing & { opened: Promise<void> } {
+  const thread = startWorker(options.lost);
+  try {
+    if (!isCurrent(options.file)) prepare(options).close();
+    const reader = openReader(options.file);
+    const writer = createWriter(thread, () => reader.refresh());
+    return {
+      reader,
+      writer,
+      opened: thread.open(options.file),
+      async close() {
+        reader.close();
+        await writer.close();
+      },
+    };
+  } catch (error) {
+    thread.end();
+    throw error;
+  }
 }
 
 /** The command line's: the same operations on one connection of this thread, beside a running server or alone. */
@@ -38,6 +48,17 @@ export function openLocalStorage(options: OpenOptions): Storage & Closing {
 }
 
 type Closing = { close(): Promise<void> };
+
+/** Looks without writing, so that a start that has nothing to change syncs nothing. Throws as `migrate` does. */
+function isCurrent(file: string): boolean {
+  if (!existsSync(file)) return false;
+  const db = openReader(file);
+  try {
+    return migrationStatus(db).every(({ applied_at }) => applied_at !== null);
+  } finally {
+    db.close();
+  }
+}
 
 function prepare({ file, now, beforeMigration }: OpenOptions): Connection {
   const db = openWriter(file);

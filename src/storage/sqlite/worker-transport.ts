@@ -12,10 +12,13 @@ export type FromWorker =
 const LONGEST_BATCH_MS = 30_000;
 
 /**
- * Starts the writer thread. `lost` is called when it dies or hangs: what it held is unknown then, so the
- * only safe thing left is to end the program and let the next start recover.
+ * Starts the writer thread, which answers nothing but `open` until that is done. `lost` is called when it dies or
+ * hangs: what it held is unknown then, so the only safe thing left is to end the program and let the next start
+ * recover.
  */
-export async function startWorker(path: string, lost: (reason: string) => void): Promise<Transport> {
+export function startWorker(
+  lost: (reason: string) => void,
+): Transport & { open(path: string): Promise<void>; end(): void } {
   const worker = new Worker(new URL("./worker.ts", import.meta.url).href);
   // Answered in the order they were sent.
   const expecting: { answered(message: FromWorker): void; sentAt: number }[] = [];
@@ -44,18 +47,26 @@ export async function startWorker(path: string, lost: (reason: string) => void):
       worker.postMessage(JSON.stringify(message));
     });
 
-  const opened = await ask({ type: "open", path });
-  if (opened.type === "failed") throw new Error(opened.message);
+  function end() {
+    closing = true;
+    clearInterval(watchdog);
+    worker.terminate();
+  }
+
   return {
+    async open(path) {
+      const opened = await ask({ type: "open", path });
+      if (opened.type === "failed") throw new Error(opened.message);
+    },
+    end,
     async send(calls) {
       const reply = await ask({ type: "batch", calls });
       return reply.type === "outcomes" ? reply : { outcomes: [], ms: 0 };
     },
     async close() {
       closing = true;
-      clearInterval(watchdog);
       await ask({ type: "close" });
-      worker.terminate();
+      end();
     },
   };
 }

@@ -13,8 +13,9 @@ let db: Connection | undefined;
 
 self.onmessage = (event: MessageEvent<string>) => {
   const data = JSON.parse(event.data) as ToWorker;
-  if (data.type === "batch" && db) {
-    answer({ type: "outcomes", ...runTimed(db, operations, data.calls) });
+  if (data.type === "batch") {
+    const written = db && runTimed(db, operations, data.calls);
+    answer(written ? { type: "outcomes", ...written } : { type: "failed", message: "the file is not open" });
   } else if (data.type === "open") {
     try {
       db = openWriter(data.path);
