@@ -46,9 +46,9 @@ async function measureLists(errand: Errand, workflow_id: string): Promise<void> 
   const pages: Record<string, string> = {
     "first page of a workflow": here,
     "first page of the project": "/api/executions?limit=100",
-    "failed ones": `${here}?state=failed`,
+    "failed ones": `${here}?status=failed`,
     "until the middle": `${here}?until=${middle}`,
-    "failed, since and until": `/api/executions?state=failed&until=${middle}&since=2020-01-01`,
+    "failed, since and until": `/api/executions?status=failed&until=${middle}&since=2020-01-01`,
     "by a common source": `${here}?trigger_source=webhook`,
     "by a rare source": `${here}?trigger_source=rare`,
     "by a source nobody has": `${here}?trigger_source=nobody`,

@@ -9,8 +9,8 @@ import { putJson, putList, putRecord } from "./output.ts";
 
 export const listRuns = (call: Call) =>
   withServices(call, async (services) => {
-    const { limit = "50", workflow: workflow_id, state, source: trigger_source, since, until } = call.flags;
-    const asked = checked(ListExecutions, { limit, workflow_id, state, trigger_source, since, until });
+    const { limit = "50", workflow: workflow_id, status, source: trigger_source, since, until } = call.flags;
+    const asked = checked(ListExecutions, { limit, workflow_id, status, trigger_source, since, until });
     const lists =
       workflow_id === undefined
         ? await Promise.all(
@@ -29,7 +29,7 @@ export const listRuns = (call: Call) =>
       [
         { title: "ID", value: (one) => one.id },
         { title: "WORKFLOW", value: (one) => one.workflow_id },
-        { title: "STATE", value: (one) => one.status },
+        { title: "STATUS", value: (one) => one.status },
         { title: "SOURCE", value: (one) => one.trigger_source },
         { title: "CREATED", value: (one) => one.created_at },
         { title: "SECONDS", value: (one) => one.duration_seconds },
@@ -57,7 +57,7 @@ export const showRun = (call: Call) =>
         { title: "STEP", value: (one) => one.name },
         { title: "AT", value: (one) => one.position },
         { title: "TYPE", value: (one) => one.node_type_name },
-        { title: "STATE", value: (one) => one.status },
+        { title: "STATUS", value: (one) => one.status },
         { title: "ATTEMPTS", value: (one) => one.attempts },
         { title: "OUTPUT", value: (one) => (one.output === null ? "" : JSON.stringify(one.output)) },
         { title: "ERROR", value: (one) => (one.error as { message?: string } | null)?.message },

@@ -89,7 +89,7 @@ const runs = group("runs", "Runs of workflows", [
     [
       ...record,
       option("--workflow <id>", "Only of this workflow"),
-      option("--state <state>", "Only in this state"),
+      option("--status <status>", "Only with this status"),
       option("--source <source>", "Only started by this: api, webhook, agent, ..."),
       between,
       option("--limit <count>", "How many (default: 50)"),

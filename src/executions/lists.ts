@@ -18,8 +18,8 @@ export function createExecutionLists({
   store: ExecutionListStore;
   target(workflow_id: string): Promise<WorkflowTarget | undefined>;
 }) {
-  async function list(owner: Owner, { state, trigger_source, ...asked }: ListWorkflowExecutions) {
-    const filter = { ...windowOf(asked), state, source: trigger_source };
+  async function list(owner: Owner, { status, trigger_source, ...asked }: ListWorkflowExecutions) {
+    const filter = { ...windowOf(asked), state: status, source: trigger_source };
     const whole = { ...filter, ...windowOf({ ...asked, cursor: undefined }) };
     const [found, total] = [await store.list(owner, filter), await store.count(owner, whole)];
     return { items: found.items.map(presentExecution), next: found.next, total };

@@ -77,7 +77,7 @@ export const STATES = ["queued", "running", "waiting", "success", "failed", "can
 
 const listed = {
   ...feedQuery,
-  state: Type.Optional(Type.Enum([...STATES])),
+  status: Type.Optional(Type.Enum([...STATES])),
   trigger_source: Type.Optional(
     Type.String({
       maxLength: 200,

@@ -160,7 +160,7 @@ describe("runs", () => {
     const { run, json, file } = world();
     await run("workflows", "run", file("a.json", greet("x")), "--input", '{"name":"A"}');
     await run("workflows", "run", file("b.json", { ...broken, name: "B" }), "--input", '{"name":"A"}');
-    const [failed] = await json<{ id: string; workflow_id: string }[]>("runs", "list", "--state", "failed");
+    const [failed] = await json<{ id: string; workflow_id: string }[]>("runs", "list", "--status", "failed");
     expect(await json("runs", "list", "--workflow", failed!.workflow_id)).toHaveLength(1);
     expect(await json<Made[]>("runs", "list", "--source", "api")).toEqual([]);
     expect(await json("runs", "show", failed!.id)).toMatchObject({
@@ -168,7 +168,7 @@ describe("runs", () => {
     });
     const logs = await run("runs", "logs", failed!.id, "--follow");
     expect([logs.code, logs.stdout]).toEqual([1, expect.stringMatching(/✗ ask .*\nfailed in .*BLOCKED/)]);
-    expect((await run("runs", "list", "--state", "done")).code).toBe(2);
+    expect((await run("runs", "list", "--status", "done")).code).toBe(2);
     expect((await run("runs", "show", newId())).code).toBe(5);
   });
 
@@ -180,7 +180,7 @@ describe("runs", () => {
     const retried = await run("runs", "retry", failed!.id, "--follow");
     expect([retried.code, retried.stderr]).toEqual([1, expect.stringContaining("ask: BLOCKED")]);
     await run("workflows", "run", file("a.json", greet("Hi {{ name }}")), "--input", '{"name":"A"}');
-    const [good] = await json<Made[]>("runs", "list", "--state", "success");
+    const [good] = await json<Made[]>("runs", "list", "--status", "success");
     const output = async (...argv: string[]) => JSON.parse((await run("runs", ...argv)).stdout).text;
     expect(await output("replay", good!.id)).toBe("Hi A");
     expect(await output("replay", good!.id, "--input", '{"name":"B"}')).toBe("Hi B");

@@ -102,11 +102,11 @@ describe("a list of executions", () => {
       const { ids, total } = await get(`/workflows/${mine}/executions?${query}`);
       return [ids, total];
     };
-    expect(await asked("state=failed")).toEqual([[failed, old], "2"]);
+    expect(await asked("status=failed")).toEqual([[failed, old], "2"]);
     expect(await asked("trigger_source=webhook")).toEqual([[good, old], "2"]);
     expect(await asked("since=2026-01-01T12:00:00.001Z")).toEqual([[good], "1"]);
     expect(await asked("until=2026-01-01T12:00:00Z")).toEqual([[failed, old], "2"]);
-    expect(await asked("since=2026-01-01&until=2026-01-02&state=failed")).toEqual([[failed], "1"]);
+    expect(await asked("since=2026-01-01&until=2026-01-02&status=failed")).toEqual([[failed], "1"]);
     expect(await asked("trigger_source=nobody")).toEqual([[], "0"]);
   });
 
@@ -124,7 +124,7 @@ describe("a list of executions", () => {
     for (const query of [
       "limit=0",
       "offset=10001",
-      "state=done",
+      "status=done",
       "since=yesterday",
       "cursor=x",
       "cursor=1_';--",
@@ -173,11 +173,11 @@ describe("a list of executions", () => {
       mine,
     );
     const here = `/workflows/${mine}/executions`;
-    expect(await walk(`${here}?state=success`)).toEqual(good.toReversed());
-    expect(await walk(`${here}?state=waiting`)).toEqual(waiting.toReversed());
-    expect((await get(`${here}?state=cancelled`)).ids).toEqual([cancelled]);
+    expect(await walk(`${here}?status=success`)).toEqual(good.toReversed());
+    expect(await walk(`${here}?status=waiting`)).toEqual(waiting.toReversed());
+    expect((await get(`${here}?status=cancelled`)).ids).toEqual([cancelled]);
     const totals = ["success", "waiting", "cancelled", "failed", "queued"].map(
-      async (name) => (await get(`${here}?limit=1&state=${name}`)).total,
+      async (name) => (await get(`${here}?limit=1&status=${name}`)).total,
     );
     expect(await Promise.all(totals)).toEqual(["2", "2", "1", "3000", "3000"]);
   });
@@ -214,7 +214,7 @@ describe("a list of executions", () => {
         async (limit, state, source, inProject, last) => {
           const query = new URLSearchParams({ limit: String(limit) });
           if (last) query.set("until", new Date(last).toISOString());
-          if (state) query.set("state", state);
+          if (state) query.set("status", state);
           if (source) query.set("trigger_source", source);
           const fits = made.filter(
             (row) =>

@@ -141,7 +141,7 @@ export async function measure(world: World, receiver: Yardstick, seconds: number
     const list = `/api${hook.pathname.replace("/webhooks", "")}/executions`;
     const url = `${errand.url}${hook.pathname}${hook.search}`;
     const until = new Date().toISOString();
-    const rare = `${list}?state=failed&trigger_source=rare&since=2020-01-01&until=${until}`;
+    const rare = `${list}?status=failed&trigger_source=rare&since=2020-01-01&until=${until}`;
     const listed = {
       "list page of 100, p99": await pages(errand, list),
       "by state, source and time, p99": await pages(errand, rare),

@@ -15,7 +15,7 @@ export const seedRequests = (
     get("/api/me"),
     get(`/api/agents/${ids.agent}`),
     get("/api/v1/webhooks?limit=10&offset=0"),
-    get("/api/executions?state=success&limit=2"),
+    get("/api/executions?status=success&limit=2"),
     json(
       "POST",
       "/api/workflows/validate",
