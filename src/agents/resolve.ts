@@ -5,6 +5,7 @@ import type { AnswerEnd } from "./answer.ts";
 import { type CompleteDeps, complete } from "./complete.ts";
 import { Resolution } from "./conversation-schema.ts";
 import type { ConversationStore, TurnRow } from "./conversation-store.ts";
+import type { AgentTarget } from "./service.ts";
 import type { Tool } from "./tools.ts";
 
 const RESOLVE = "resolve_conversation";
@@ -40,16 +41,17 @@ export async function resolveIfSaid(
     store: Pick<ConversationStore, "get">;
     report(message: string, fields: Record<string, unknown>): void;
   },
-  { turn, end }: { turn: TurnRow; end: AnswerEnd },
+  { agent, turn, end }: { agent: AgentTarget; turn: TurnRow; end: AnswerEnd },
 ): Promise<void> {
-  if (end.state !== "success") return;
+  // Where it may not, a workflow of its own may have this name.
+  if (end.state !== "success" || !agent.settings.can_resolve) return;
   const taken = new Set(
     end.parts.flatMap((part) =>
       part.type === "tool_result" && part.name === RESOLVE && !part.is_error ? [part.id] : [],
     ),
   );
   const said = end.parts.findLast((part) => part.type === "tool_call" && taken.has(part.id));
-  if (said?.type !== "tool_call") return;
+  if (said?.type !== "tool_call" || Resolved.faults(said.args).length > 0) return;
   const { satisfaction_score, ...resolution } = said.args as Resolution & { satisfaction_score?: number };
   const change = { resolution, ...(satisfaction_score === undefined ? {} : { satisfaction_score }) };
   try {

@@ -99,7 +99,7 @@ export function turnJob(deps: Deps): JobKind {
     const isAborted = () => job.isAborted();
     const isOnRecord = await recordAnswer(deps, { conversation, turn, message_id, end, lease, isAborted });
     if (!isOnRecord) return settled;
-    await resolveIfSaid(deps, { turn, end });
+    await resolveIfSaid(deps, { agent, turn, end });
     await tidyUp(deps, { agent, conversation, turn, end, signal }, log);
     tellEnd(log, end);
     return settled;

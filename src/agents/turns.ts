@@ -228,7 +228,7 @@ export function createTurns(deps: Deps) {
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;
       await recordAnswer(deps, { conversation, turn, message_id, end, isAborted, settings });
-      await resolveIfSaid(deps, { turn, end });
+      await resolveIfSaid(deps, { agent, turn, end });
       await tidyUp(deps, { agent, conversation, turn, end, signal }, log);
       tellEnd(log, end);
       // Its readers are told one sentence; here are the words.

@@ -127,6 +127,25 @@ describe("a conversation", () => {
     expect(w.rows("conversations")).toMatchObject([{ status: "active" }]);
   });
 
+  test("is not closed by a workflow of that name", async () => {
+    const w = world({ model: "server" });
+    const workflow = await w.workflows.create(CALLER, { workspace_id: "w" }, {
+      name: "Resolve conversation",
+      nodes: [{ name: "n", node_type_name: "set_variables", input_config: { variables: { done: true } } }],
+    } as never);
+    const agent = await w.anAgent({ tools: [{ workflow_id: workflow.id }] });
+    const asked = w.ask("POST", `/agents/${agent}/stream`, chat("Resolve it", "c1"));
+    const call = await w.server.next();
+    const { name } = call.body.tools[0].function;
+    call.delta({ tool_calls: [{ index: 0, id: "a", function: { name, arguments: '{"type":"x"}' } }] });
+    call.finish("tool_calls");
+    const second = await w.server.next();
+    expect(second.body.messages.at(-1).content).toBe('{"done":true}');
+    second.say("Done").finish();
+    await (await asked).text();
+    expect(w.rows("conversations")).toMatchObject([{ status: "active" }]);
+  });
+
   test("completes when nothing was said in it for as long as its agent gives", async () => {
     const { w } = await setup();
     w.subscribe("agent.conversation.completed");
