@@ -27,6 +27,8 @@ export type ConversationRecords = {
       user_id?: string;
       tag?: string;
       status?: ConversationRow["status"];
+      /** Only those with a call that waits for approval. */
+      waiting?: boolean;
     },
   ): Promise<{ items: ConversationRow[]; total: number }>;
   /** Every message ever said, oldest first, and the tree of its turns. */

@@ -31,6 +31,9 @@ export const ListConversations = query(
     user_id: Type.Optional(Type.String({ maxLength: 200, description: "Only of this user." })),
     tag: Type.Optional(Type.String({ maxLength: 50, description: "Only those with this tag." })),
     status: Type.Optional(Type.Enum(["active", "completed"])),
+    waiting: Type.Optional(
+      Type.Boolean({ description: "true: only those in which a call of a tool waits for approval." }),
+    ),
   }),
 );
 export type ListConversations = Static<typeof ListConversations.schema>;

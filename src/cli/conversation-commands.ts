@@ -18,6 +18,7 @@ export const conversationCommands: Entry[] = [
         option("--user <id>", "Only of this user"),
         option("--tag <tag>", "Only those with this tag"),
         option("--status <status>", "Only active or completed ones"),
+        option("--waiting", "Only those in which a call waits for approval"),
         option("--limit <count>", "How many (default: 50)"),
       ],
       async () => (await ofConversations()).listConversations,

@@ -8,8 +8,8 @@ import { putJson, putList, putRecord } from "./output.ts";
 export const listConversations = (call: Call) =>
   withServices(call, async (services) => {
     const { admin } = services.conversations;
-    const { limit = "50", user: user_id, tag, status } = call.flags;
-    const asked = checked(ListConversations, { limit, user_id, tag, status });
+    const { limit = "50", user: user_id, tag, status, waiting } = call.flags;
+    const asked = checked(ListConversations, { limit, user_id, tag, status, waiting });
     const agent_id = text(call.flags, "agent");
     const lists =
       agent_id === undefined

@@ -279,7 +279,8 @@ describe("a call that wants approval", () => {
     expect(first).toContain("data-waiting_for_approval");
     expect(first).not.toMatch(/approvalId|refund/);
 
-    const { body: list } = await w.call("GET", `/agents/${agent}/conversations`);
+    const waiting = () => w.call("GET", `/agents/${agent}/conversations?waiting=true`);
+    const { body: list } = await waiting();
     const at = `/agents/${agent}/conversations/${list[0].id}`;
     const [{ approval_id }] = (await w.call("GET", at)).body.pending_approvals;
     const approval = { id: approval_id, approved: true };
@@ -300,6 +301,7 @@ describe("a call that wants approval", () => {
     const text = await resumed.text();
     expect(text).toContain("Refunded");
     expect(text).not.toContain("paid");
+    expect((await waiting()).body).toEqual([]);
   });
 
   test("is dropped when the answer is stopped", async () => {

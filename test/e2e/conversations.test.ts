@@ -112,6 +112,8 @@ describe("a conversation", () => {
       .finish("tool_calls");
     await asked.text();
     const id = asked.headers.get("x-conversation-id")!;
+    const waiting = await errand.command("conversations", "list", "--waiting", "--json");
+    expect((JSON.parse(waiting.stdout) as { id: string }[]).map((one) => one.id)).toEqual([id]);
     const { stdout } = await errand.command("conversations", "show", id);
     expect(stdout).not.toContain("\u009b");
     const [, approval] = /waits for approval (\S+): refund\(\{\}\)/.exec(stdout)!;

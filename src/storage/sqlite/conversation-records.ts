@@ -106,7 +106,7 @@ export const conversationRecordWrites = {
 };
 
 export const sqliteConversationRecords = ({ reader, writer }: Storage): ConversationRecords => ({
-  async list(of, { limit, offset, user_id, tag, status }) {
+  async list(of, { limit, offset, user_id, tag, status, waiting }) {
     const which = and(
       "agent_id" in of
         ? eq(conversations.agent_id, of.agent_id)
@@ -116,6 +116,9 @@ export const sqliteConversationRecords = ({ reader, writer }: Storage): Conversa
       tag === undefined
         ? undefined
         : sql`EXISTS (SELECT 1 FROM json_each(${conversations.tags}) WHERE value = ${tag})`,
+      waiting
+        ? sql`EXISTS (SELECT 1 FROM approvals WHERE conversation_id = ${conversations.id} AND state = 'pending')`
+        : undefined,
     );
     const items = reader.orm.select().from(conversations).where(which).orderBy(desc(conversations.id));
     return {
