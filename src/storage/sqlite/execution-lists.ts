@@ -7,7 +7,7 @@ import type { Storage } from "./storage.ts";
 const MOST_COUNTED = 10_000;
 // What nearly nothing has costs a short page and a `next` instead of a scan of everything: fewer are examined
 // where each must be looked up in the table, whose rows are long.
-const MOST_EXAMINED = 10_000;
+const MOST_EXAMINED = 5_000;
 const MOST_LOOKED_UP = 2_000;
 /** Whoever had more than are worth counting is not counted again for so long. */
 const MANY_FOR_MS = 60_000;
