@@ -41,6 +41,8 @@ export type AnswerRequest = {
   message_id: string;
   journal: Journal;
   signal: AbortSignal;
+  /** What there is to answer, where it need not be looked up. */
+  heard?: MessageRow[] | undefined;
 };
 
 export const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
@@ -57,7 +59,7 @@ export async function answer(
 ): Promise<AnswerEnd> {
   const { agent, turn } = request;
   const hear = async () => {
-    const history = await deps.store.history(turn, HISTORY);
+    const history = request.heard ?? (await deps.store.history(turn, HISTORY));
     const heard = history.filter((message) => message.turn_id !== turn.id || message.role === "user");
     return messagesOf(agent.settings.system_prompt, heard, await picturesOf(deps, heard));
   };

@@ -14,11 +14,12 @@ export class Journal {
     readonly turn: TurnRow,
     private readonly store: Pick<StepStore, "save">,
     private readonly lease: Lease | undefined,
+    private readonly isStored?: Promise<boolean>,
   ) {}
 
-  /** Of a turn that nothing is on record of. */
-  static fresh(store: Pick<StepStore, "save">, turn: TurnRow, lease?: Lease): Journal {
-    return new Journal(turn, store, lease);
+  /** Of a turn that nothing is on record of; it comes there itself with `isStored`. */
+  static fresh(store: Pick<StepStore, "save">, turn: TurnRow, isStored?: Promise<boolean>): Journal {
+    return new Journal(turn, store, undefined, isStored);
   }
 
   /** Of a turn that may have begun before. */
@@ -53,6 +54,7 @@ export class Journal {
   async save(path: string, step: Step): Promise<void> {
     const seq = this.stepsOf(path).indexOf(step);
     const { id: turn_id } = this.turn;
+    if (this.isStored && !(await this.isStored)) throw new TurnLost();
     if (!(await this.store.save({ turn_id, path, seq, ...step }, this.lease))) throw new TurnLost();
   }
 

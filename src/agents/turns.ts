@@ -17,7 +17,7 @@ import { createApprovals, type Verdict } from "./approvals.ts";
 import type { Attachments } from "./attachments.ts";
 import { branchOf } from "./branch.ts";
 import type { ConversationRecords } from "./conversation-records.ts";
-import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
+import type { ConversationRow, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
 import { strangerTo } from "./for-whom.ts";
 import { Journal } from "./journal.ts";
@@ -73,8 +73,22 @@ type Spoken = Said & {
   asked_by?: string | undefined;
 };
 
-/** `message_id`: of the answer to come. */
-type Begun = { conversation: ConversationRow; turn: TurnRow; message_id: string };
+type Begun = { conversation: ConversationRow; turn: TurnRow };
+
+/** A message's answer from here on, whether or not the message is on record by then. */
+type Beginning = Begun & {
+  agent: AgentTarget;
+  /** What the agent is for this answer alone. */
+  settings: Partial<AgentSettings> | undefined;
+  /** What the first line says beside the conversation and the message; undefined: there is no such line. */
+  inFirstLine: JsonObject | undefined;
+  /** Whether the message came on record: until then nobody may read the answer, and without it there is none. */
+  isStored: Promise<boolean>;
+  /** What is answered, where that need not be looked up. */
+  heard?: MessageRow[];
+};
+
+type Underway = LiveTurn & { log: LivePartLog };
 
 /**
  * Turns: a message to an agent and the answer to it.
@@ -133,7 +147,7 @@ export function createTurns(deps: Deps) {
       stored = await withOutbox(deps, conversation, told, turn.hop, (outbox) =>
         store({ conversation, isNew, message: said, branch, turn, outbox }),
       );
-      return stored ? { conversation, turn, message_id } : undefined;
+      return stored ? { conversation, turn } : undefined;
     } finally {
       if (!stored && isNew && message.images.length > 0) await attachments.drop(conversation.id);
     }
@@ -150,32 +164,47 @@ export function createTurns(deps: Deps) {
     const opening: Opening = { agent, owner, client_id, user_id, metadata: {} };
     if (verdicts.length > 0) return goOn(opening, verdicts);
     const message: Spoken = { ...spoken, client_id: named, source: "stream", hop };
+    const model = modelOf(models, agent);
+    const context: JsonObject = tellContext ? { request_id, model, agent_version: agent.version } : {};
+    const inFirstLine = tellContext || client_id === undefined ? context : undefined;
     let answered: StartAnswer | undefined;
     const begun = await retryRaced(async () => {
+      let underway: Underway | undefined;
       const stored = await begin(opening, message, async (beginning) => {
-        const { conversation, turn } = beginning;
+        const { conversation, turn, isNew, message: said } = beginning;
         const made = {
           status: 200,
           body: { conversation_id: conversation.id, turn_id: turn.id, message_id: turn.answer_id },
         };
         const claim = claimOn(idempotency, made);
-        const outcome = await store.begin({ ...beginning, idempotency: claim, most_streams: MOST_WAITING });
-        answered = answerOf(outcome, made);
-        return outcome.outcome === "new";
+        const storing = store.begin({ ...beginning, idempotency: claim, most_streams: MOST_WAITING });
+        const isStored = storing.then(
+          ({ outcome }) => outcome === "new",
+          () => false,
+        );
+        const begun = { agent, conversation, turn, settings, inFirstLine, isStored };
+        // Before a conversation's first message nothing was said: what the model is sent is known while that is put
+        // on record. But a repeated request would ask for nothing.
+        if (isNew && said && spoken.images.length === 0 && !idempotency)
+          underway = start({ ...begun, heard: [said] });
+        answered = answerOf(await storing, made);
+        if (await isStored) underway ??= start(begun);
+        return isStored;
       });
-      return stored ?? answered;
+      return stored ? underway : answered;
     });
-    if (!("turn" in begun)) return again(begun.body as unknown as Omit<LiveTurn, "log">);
-    const { conversation, turn, message_id } = begun;
+    return "log" in begun ? begun : again(begun.body as unknown as Omit<LiveTurn, "log">);
+  }
+
+  /** The answer to a message, from its first line on. */
+  function start(begun: Beginning): Underway {
+    const { conversation, turn, inFirstLine } = begun;
+    const message_id = turn.answer_id!;
     const { id: conversation_id } = conversation;
     const log = new LivePartLog(clock);
-    const model = modelOf(models, agent);
-    const context: JsonObject = tellContext ? { request_id, model, agent_version: agent.version } : {};
-    if (tellContext || client_id === undefined) {
-      log.append({ type: "data", data: [{ conversation_id, message_id, ...context }] });
-    }
+    if (inFirstLine) log.append({ type: "data", data: [{ conversation_id, message_id, ...inFirstLine }] });
     const running = { turn_id: turn.id, conversation_id, message_id, log };
-    void stream(agent, begun, running, settings);
+    void stream(begun, running);
     return running;
   }
 
@@ -212,18 +241,20 @@ export function createTurns(deps: Deps) {
 
   /** Never throws: whatever happens, readers get a proper last line. */
   async function stream(
-    agent: AgentTarget,
-    { conversation, turn }: Begun,
-    running: LiveTurn & { log: LivePartLog },
-    settings: Partial<AgentSettings> | undefined,
+    { agent, conversation, turn, settings, isStored, heard }: Beginning,
+    running: Underway,
   ) {
     const { message_id, log } = running;
     const { signal, first } = live.open(running);
+    void isStored.then((is) => {
+      if (!is) live.stop(conversation.id, turn.id);
+    });
     try {
       await first;
-      const journal = Journal.fresh(steps, turn);
-      const request = { agent, turn, message_id, journal, signal };
+      const journal = Journal.fresh(steps, turn, isStored);
+      const request = { agent, turn, message_id, journal, signal, heard };
       const end = await answer(deps, request, (part) => log.append(part));
+      if (!(await isStored)) return; // nobody was told of it
       if (end.cause !== undefined)
         deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
       const isAborted = () => signal.aborted;

@@ -72,9 +72,10 @@ test.each(["data-stream", "ui-message-stream"])(
       const first = w.ask("POST", path("anonymous/"), chat("Hi", id), stranger);
       const call = await w.server.next();
       call.delta({ reasoning_content: "My prompt says" });
+      const answer = await first; // from here on the conversation is there to be read
       const resumed = await w.ask("GET", `${path("anonymous/")}&chatId=${id}`, undefined, stranger);
       call.say("Hello").finish();
-      const texts = [await (await first).text(), await resumed.text()];
+      const texts = [await answer.text(), await resumed.text()];
       expect(texts[0]).toContain("Hello");
       expect(texts[1]).toBe(texts[0]!);
       return texts[0]!;

@@ -1,0 +1,105 @@
+import { expect, test } from "bun:test";
+import type { Storage } from "../../src/storage/sqlite/storage.ts";
+import { settled } from "../helpers/clock.ts";
+import { memoryStorage } from "../helpers/storage.ts";
+import { world } from "./world.ts";
+
+/** A storage whose commits of new messages wait until the test lets them be, or fails them. */
+function slowToBegin() {
+  const storage = memoryStorage();
+  const disk = Promise.withResolvers<void>();
+  const submit: Storage["writer"]["submit"] = async (name, args, mode) => {
+    if (name === "turns.begin") await disk.promise;
+    return storage.writer.submit(name, args, mode);
+  };
+  return { storage: { reader: storage.reader, writer: { ...storage.writer, submit } }, disk };
+}
+
+/** Whether the model is asked once more, now or later. */
+function askedAgain({ server }: ReturnType<typeof world>) {
+  const asked = { again: false };
+  void server.next().then(() => {
+    asked.again = true;
+  });
+  return asked;
+}
+
+const hello = { messages: [{ role: "user", content: "Hi" }] };
+
+test("the model is asked while a first message is put on record, and nobody is told before it is", async () => {
+  const { storage, disk } = slowToBegin();
+  const w = world({ storage, model: "server" });
+  const at = `/agents/${await w.anAgent()}/stream`;
+  let isAnswered = false;
+  const response = w.ask("POST", at, hello).finally(() => {
+    isAnswered = true;
+  });
+  const call = await w.server.next();
+  call.say("Hel", "lo").finish();
+  await settled();
+  expect([isAnswered, w.rows("turns")]).toEqual([false, []]);
+  const asked = askedAgain(w);
+  disk.resolve();
+  const lines = await (await response).text();
+  expect(lines).toContain('0:"Hel"\n0:"lo"\n');
+  expect(w.rows("turns")).toMatchObject([{ state: "success" }]);
+  expect(w.rows("messages")).toMatchObject([{ role: "user" }, { role: "assistant", state: "complete" }]);
+  expect(asked.again).toBe(false);
+});
+
+test("a message that cannot be put on record is refused, and its model is asked no longer", async () => {
+  const { storage, disk } = slowToBegin();
+  const w = world({ storage, model: "server" });
+  const at = `/agents/${await w.anAgent()}/stream`;
+  const response = w.ask("POST", at, hello);
+  const call = await w.server.next();
+  call.say("Hel");
+  const gone = new Promise<void>((resolve) => {
+    call.gone.addEventListener("abort", () => resolve());
+  });
+  disk.reject(new Error("no room"));
+  expect((await response).status).toBe(500);
+  await gone;
+  await settled();
+  expect([w.rows("turns"), w.rows("messages"), w.reports]).toEqual([[], [], []]);
+});
+
+test("what the model calls is not run before the message is on record", async () => {
+  const { storage, disk } = slowToBegin();
+  const w = world({ storage, model: "server" });
+  const helper = await w.anAgent({ name: "Helper" });
+  const agent = await w.anAgent({ sub_agents: [{ agent_id: helper, description: "helps" }] });
+  const response = w.ask("POST", `/agents/${agent}/stream`, hello);
+  const call = await w.server.next();
+  const [tool] = call.body.tools as { function: { name: string } }[];
+  const called = {
+    index: 0,
+    id: "c1",
+    function: { name: tool!.function.name, arguments: '{"message":"Help"}' },
+  };
+  call.delta({ tool_calls: [called] }).finish("tool_calls");
+  let isHelped = false;
+  const help = w.server.next().finally(() => {
+    isHelped = true;
+  });
+  await settled();
+  await settled();
+  expect(isHelped).toBe(false);
+  disk.resolve();
+  (await help).say("done").finish();
+  (await w.server.next()).say("Here").finish();
+  expect(await (await response).text()).toContain('0:"Here"');
+});
+
+test("a message sent again under its Idempotency-Key asks the model for nothing", async () => {
+  const w = world({ model: "server" });
+  const at = `/agents/${await w.anAgent()}/stream`;
+  const send = () => w.ask("POST", at, hello, { "idempotency-key": "one" });
+  const first = send();
+  (await w.server.next()).say("Hello").finish();
+  await (await first).text();
+  const asked = askedAgain(w);
+  expect(await (await send()).text()).toContain('0:"Hello"');
+  await settled();
+  expect(asked.again).toBe(false);
+});
