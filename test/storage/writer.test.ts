@@ -8,7 +8,7 @@ import type { Call, Outcome } from "../../src/storage/sqlite/batch.ts";
 import { openReader, openWriter } from "../../src/storage/sqlite/connection.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
 import { migrate } from "../../src/storage/sqlite/migrate.ts";
-import { startWorker } from "../../src/storage/sqlite/worker-transport.ts";
+import { startWorker, watchdog } from "../../src/storage/sqlite/worker-transport.ts";
 import { createWriter } from "../../src/storage/sqlite/writer.ts";
 import { settled } from "../helpers/clock.ts";
 
@@ -158,4 +158,18 @@ describe("the writer thread", () => {
     await expect(thread.open(join(folder, "nowhere", "a.db"))).rejects.toThrow();
     thread.end();
   });
+});
+
+test("a thread hangs when the same thing is waited for at many looks, however long lies between two", () => {
+  const [one, other] = [{}, {}];
+  let oldest: object | undefined = one;
+  const hangs = watchdog(() => oldest, 3);
+  const looks = (n: number) => Array.from({ length: n }, hangs);
+  expect(looks(3)).toEqual([false, false, false]);
+  oldest = other;
+  expect(looks(3)).toEqual([false, false, false]);
+  oldest = undefined;
+  expect(looks(10)).toEqual(Array(10).fill(false));
+  oldest = one;
+  expect(looks(4)).toEqual([false, false, false, true]);
 });

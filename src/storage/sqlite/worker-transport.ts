@@ -9,7 +9,24 @@ export type FromWorker =
   | ({ type: "outcomes" } & Written)
   | { type: "closed" };
 
-const LONGEST_BATCH_MS = 30_000;
+const LOOK_MS = 1_000;
+const MOST_LOOKS = 30;
+
+/**
+ * Looks, each time it is called, at what has been waited for the longest; true when it has been the same thing for
+ * too long. Looks are counted and not the time: where all of the program stood still for a minute (a machine that
+ * was paused or slept, a debugger), the thread had no more of that minute than who looks.
+ */
+export function watchdog(oldest: () => object | undefined, most = MOST_LOOKS): () => boolean {
+  let seen: object | undefined;
+  let looks = 0;
+  return () => {
+    const now = oldest();
+    looks = now !== undefined && now === seen ? looks + 1 : 0;
+    seen = now;
+    return looks >= most;
+  };
+}
 
 /**
  * Starts the writer thread, which answers nothing but `open` until that is done. `lost` is called when it dies or
@@ -21,35 +38,31 @@ export function startWorker(
 ): Transport & { open(path: string): Promise<void>; end(): void } {
   const worker = new Worker(new URL("./worker.ts", import.meta.url).href);
   // Answered in the order they were sent.
-  const expecting: { answered(message: FromWorker): void; sentAt: number }[] = [];
+  const expecting: { answered(message: FromWorker): void }[] = [];
   let closing = false;
 
   worker.onmessage = ({ data }: MessageEvent<string>) => {
-    const next = expecting.shift();
-    // What the next one waits for begins now.
-    if (expecting[0]) expecting[0].sentAt = performance.now();
-    next?.answered(JSON.parse(data) as FromWorker);
+    expecting.shift()?.answered(JSON.parse(data) as FromWorker);
   };
   worker.onerror = (event) => lost(event.message);
   worker.addEventListener("close", () => {
     if (!closing) lost("the writer thread ended");
   });
-  const watchdog = setInterval(() => {
-    const oldest = expecting[0];
-    if (oldest && performance.now() - oldest.sentAt > LONGEST_BATCH_MS)
-      lost("the writer thread does not answer");
-  }, 1_000);
-  watchdog.unref();
+  const hangs = watchdog(() => expecting[0]);
+  const looking = setInterval(() => {
+    if (hangs()) lost("the writer thread does not answer");
+  }, LOOK_MS);
+  looking.unref();
 
   const ask = (message: ToWorker) =>
     new Promise<FromWorker>((answered) => {
-      expecting.push({ answered, sentAt: performance.now() });
+      expecting.push({ answered });
       worker.postMessage(JSON.stringify(message));
     });
 
   function end() {
     closing = true;
-    clearInterval(watchdog);
+    clearInterval(looking);
     worker.terminate();
   }
 
