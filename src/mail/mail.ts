@@ -1,4 +1,3 @@
-import { createTransport } from "nodemailer";
 import { type Egress, EgressError } from "../egress/egress.ts";
 import { addressIn } from "../lib/mail-address.ts";
 import { sha256Hex } from "../lib/secrets.ts";
@@ -99,6 +98,8 @@ export function createMail(deps: Deps): Mail {
     const address = await deps.egress.locate(server);
     signal.throwIfAborted();
     const { username, password } = server;
+    // Loaded with the first mail: a start is quicker by what this takes.
+    const { createTransport } = await import("nodemailer");
     const transport = createTransport({
       host: address,
       port: server.port,
