@@ -135,7 +135,7 @@ export function bytesEach(data: string, ...tables: [string, ...string[]]): numbe
     const names = tables.map((name) => `'${name}'`).join(", ");
     const { bytes } = db.get<{ bytes: number }>(
       `SELECT sum(pgsize) AS bytes FROM dbstat
-       WHERE aggregate AND name IN (SELECT name FROM sqlite_schema WHERE tbl_name IN (${names}))`,
+       WHERE aggregate = TRUE AND name IN (SELECT name FROM sqlite_schema WHERE tbl_name IN (${names}))`,
     )!;
     return bytes / db.get<{ rows: number }>(`SELECT count(*) AS rows FROM ${tables[0]}`)!.rows;
   } finally {
