@@ -208,14 +208,19 @@ export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
     )?.at ?? undefined,
   waitingOf: async (ref) =>
     reader.get("SELECT lane, tenant, key FROM jobs WHERE ref = ? AND state = 'ready'", ref),
+  // Asked for an estimate by every start that has to wait: once for all of one moment.
   due: async (lane, key, now, most) =>
-    reader.get<{ n: number }>(
-      `SELECT count(*) AS n FROM (SELECT 1 FROM jobs INDEXED BY jobs_ready
-         WHERE state = 'ready' AND lane = ? AND key = ? AND run_at <= ? LIMIT ?)`,
-      lane,
-      key,
-      now,
-      most,
-    )!.n,
+    reader.shared(
+      `due ${lane} ${key}`,
+      () =>
+        reader.get<{ n: number }>(
+          `SELECT count(*) AS n FROM (SELECT 1 FROM jobs INDEXED BY jobs_ready
+             WHERE state = 'ready' AND lane = ? AND key = ? AND run_at <= ? LIMIT ?)`,
+          lane,
+          key,
+          now,
+          most,
+        )!.n,
+    ),
   counts: async () => reader.all("SELECT lane, state, count(*) AS count FROM jobs GROUP BY lane, state"),
 });
