@@ -1,12 +1,14 @@
 /**
  * Sets the clock on the wall while the program runs: an hour forward and back as a careless machine does in
  * spring and autumn, 25 hours forward, two days back, and right again. Nothing may come before its time by that
- * clock, nothing may be missed, and what does not wait must go on as if nothing had been.
+ * clock, nothing may be missed, and what does not wait must go on as if nothing had been. `--sleep 40`: under
+ * load the machine sleeps for so many seconds as well.
  */
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { createKey, discard, scratch, startErrand } from "../lib/errand.ts";
+import { createKey, discard, type Errand, scratch, startErrand } from "../lib/errand.ts";
+import { fire, greetingHook } from "../lib/hook-load.ts";
 import { buildShim, shimMissing } from "./lib/disk-shim.ts";
 import { until } from "./lib/project.ts";
 import { script } from "./lib/script.ts";
@@ -25,7 +27,7 @@ const HOUR = 3_600_000;
 const SCHEDULE = [60_000, 300_000, 900_000, HOUR, 6 * HOUR];
 const PATIENCE_MS = 15_000;
 
-export async function setClock(): Promise<Report> {
+export async function setClock({ sleep_s = 0 } = {}): Promise<Report> {
   const data = scratch();
   const file = join(data, "..", `${data.split("/").at(-1)}.time`);
   const clock = openSync(file, "w+");
@@ -139,6 +141,10 @@ export async function setClock(): Promise<Report> {
     if (report.deliveries !== report.runs)
       report.faults.push(`${report.deliveries} deliveries of ${report.runs} runs`);
     report.faults.push(...earlyIn(db()));
+    if (sleep_s > 0) {
+      const hook = await greetingHook(errand, key.workspace_id);
+      report.faults.push(...(await sleepUnderLoad(errand, hook, sleep_s)));
+    }
     if ((await errand.stop()) !== 0) report.faults.push(`did not end well: ${errand.output().slice(-500)}`);
     if (errand.output().includes('"level":"error"')) report.faults.push(errand.output().slice(-500));
     return report;
@@ -149,6 +155,25 @@ export async function setClock(): Promise<Report> {
     discard(file);
     discard(data);
   }
+}
+
+/** The machine sleeps in the middle of everything: the program goes on afterwards as if nothing had been. */
+async function sleepUnderLoad(errand: Errand, hook: string, seconds: number): Promise<string[]> {
+  const acknowledged = new Set<string>();
+  const over = new AbortController();
+  const clients = Array.from({ length: 8 }, () => fire(hook, acknowledged, over.signal));
+  await until(async () => (acknowledged.size > 20 ? true : undefined));
+  process.kill(errand.pid, "SIGSTOP");
+  await Bun.sleep(seconds * 1_000);
+  process.kill(errand.pid, "SIGCONT");
+  const before = acknowledged.size;
+  const last = performance.now() + PATIENCE_MS;
+  while (acknowledged.size < before + 20 && performance.now() < last) await Bun.sleep(20);
+  over.abort();
+  await Promise.all(clients);
+  return acknowledged.size < before + 20
+    ? [`asleep for ${seconds} s, it did not go on: ${errand.output()}`]
+    : [];
 }
 
 /** What came before its time by the program's own clock. */
@@ -181,7 +206,8 @@ if (import.meta.main) {
     about:
       "Sets the clock of the running program forward and back, and looks for what comes early or not at all.",
     missing: shimMissing,
-    run: () => setClock(),
+    numbers: { sleep: { help: "seconds that the machine sleeps under load", usually: 0 } },
+    run: ({ number }) => setClock({ sleep_s: number("sleep") }),
     isClean,
   });
 }
