@@ -27,7 +27,10 @@ export type LaneState = {
   claiming: boolean;
   /** Keys that got a job while a claim was under way: it may not have seen it. */
   fresh: Set<string>;
+  /** Until when what fell due is known. */
   swept: number;
+  /** When all that is due was last looked for, told of or not. */
+  searched: number;
   sweeping: boolean;
   cancelTimer?: () => void;
   timerAt: number;
@@ -48,6 +51,7 @@ export const newLane = (name: Lane): LaneState => ({
   claiming: false,
   fresh: new Set(),
   swept: 0,
+  searched: 0,
   sweeping: false,
   isProven: () => true,
   aside: 0,

@@ -4,7 +4,7 @@ import { ActiveJob } from "./active-job.ts";
 import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
 import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, room } from "./lane.ts";
 import { createRecovery, type Recovered, type Recovery } from "./recovery.ts";
-import type { JobStore } from "./store.ts";
+import type { JobStore, Waiting } from "./store.ts";
 
 /** A job that a store operation is about to insert, its slot reserved when it is running and not queued. */
 export type Placement = {
@@ -88,6 +88,8 @@ const CROWD_LOOK_MS = 250;
 const SWEEP_MS = 2_000;
 // A sweep looks back this far: rows committed while the last sweep read, and small steps of the clock.
 const OVERLAP_MS = 10_000;
+// A row that another process put down, or one whose commit took long, may be due before a sweep's look.
+const SEARCH_MS = 60_000;
 const MOST_PARKED = 4_000;
 const MOST_DUE_KEYS = 1_000;
 const LONGEST_LINE = 1_000;
@@ -288,6 +290,8 @@ export function createRunner(deps: {
   }
 
   function armTimer(lane: LaneState, at: number): void {
+    // It may be on disk only now, and a sweep have been past its time before: the next looks back to it.
+    lane.swept = Math.min(lane.swept, at);
     if (stopping || at >= lane.timerAt || capacity[lane.name] === 0) return;
     lane.cancelTimer?.();
     lane.timerAt = at;
@@ -297,16 +301,26 @@ export function createRunner(deps: {
     });
   }
 
+  /** Keys with work that fell due since the last look; now and then all that have any. */
+  async function dueKeys(lane: LaneState, now: number): Promise<Waiting[]> {
+    if (Math.abs(now - lane.searched) >= SEARCH_MS) {
+      lane.searched = now;
+      return store.allDueKeys(lane.name, now);
+    }
+    const from = lane.swept;
+    // Where the clock runs fast, minutes of it pass between a job's time and its commit.
+    const since = clock.pace ? 0 : Math.min(from, now) - OVERLAP_MS;
+    const due = await store.dueKeys(lane.name, since, now, MOST_DUE_KEYS);
+    if (due.length < MOST_DUE_KEYS && lane.swept === from) lane.swept = now;
+    return due;
+  }
+
   async function sweep(lane: LaneState): Promise<void> {
     if (lane.sweeping || stopping) return;
     lane.sweeping = true;
     try {
       const now = clock.now();
-      // Where the clock runs fast, minutes of it pass between a job's time and its commit.
-      const since = clock.pace ? 0 : Math.min(lane.swept, now) - OVERLAP_MS;
-      const due = await store.dueKeys(lane.name, since, now, MOST_DUE_KEYS);
-      for (const { tenant, key } of due) addStored(lane, tenant, key);
-      if (due.length < MOST_DUE_KEYS) lane.swept = now;
+      for (const { tenant, key } of await dueKeys(lane, now)) addStored(lane, tenant, key);
       const next = await store.nextDue(lane.name, now);
       armTimer(lane, Math.min(next ?? Number.POSITIVE_INFINITY, now + SWEEP_MS));
     } catch (error) {
@@ -425,6 +439,7 @@ export function createRunner(deps: {
       for (const lane of lanes.values()) {
         for (const { tenant, key } of await store.waitingKeys(lane.name)) addStored(lane, tenant, key);
         lane.swept = clock.now();
+        lane.searched = lane.swept;
         await sweep(lane);
       }
       if (isWhole) {

@@ -32,6 +32,8 @@ export type JobStore = {
   waitingKeys(lane: Lane): Promise<Waiting[]>;
   /** Keys with work that fell due after `since` and until `now`, at most `limit`. */
   dueKeys(lane: Lane, since: number, now: number, limit: number): Promise<Waiting[]>;
+  /** Every key with work that is due. */
+  allDueKeys(lane: Lane, now: number): Promise<Waiting[]>;
   /** When the next job that is not due yet falls due. */
   nextDue(lane: Lane, now: number): Promise<number | undefined>;
   /** Where the job of `ref` waits; undefined when none does. */

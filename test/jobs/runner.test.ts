@@ -5,6 +5,7 @@ import { defineJob, done, type JobKind, type JobRun, retry } from "../../src/job
 import { knock, listenForKnocks } from "../../src/jobs/knock.ts";
 import type { Capacity } from "../../src/jobs/lane.ts";
 import { createRunner, type Placement } from "../../src/jobs/runner.ts";
+import type { JobStore } from "../../src/jobs/store.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
 import { discardAfterEach, scratchFolder } from "../helpers/folder.ts";
@@ -395,5 +396,62 @@ describe("a crowded lane", () => {
     await turns.add(...many(6));
     await turns.clock.advance(5_000);
     expect(turns.refs()).toHaveLength(4);
+  });
+});
+
+describe("what falls due before it is on disk", () => {
+  test("is found though a look has gone past its time: its commit took long, and the clock leapt meanwhile", async () => {
+    const storage = memoryStorage();
+    const clock = new TestClock();
+    const store = sqliteJobs(storage);
+    const slow: JobStore = {
+      ...store,
+      async release(lease, at, reason) {
+        await new Promise<void>((over) => clock.after(30_000, over));
+        return store.release(lease, at, reason);
+      },
+    };
+    const tries: number[] = [];
+    const runner = createRunner({ store: slow, clock, report: () => {}, capacity: CAPACITY });
+    runner.register(
+      defineJob({
+        kind: "run",
+        lane: "runs",
+        per_key: 2,
+        run: async (_, { attempt }) => {
+          tries.push(attempt);
+          return attempt === 1 ? retry("later", clock.now() + 1_000) : done;
+        },
+      }),
+    );
+    await runner.start();
+    const placement = runner.place("run", { ref: "a", key: "k", tenant: "t" });
+    await store.insert([placement.row]);
+    runner.committed([placement]);
+    await clock.advance(36_000);
+    expect(tries).toEqual([1, 2]);
+  });
+
+  test("is found within a minute though nobody tells of it", async () => {
+    const { runner, store, clock, refs } = setup();
+    await runner.start();
+    await clock.advance(100_000);
+    const { row } = runner.place("run", { ref: "a", key: "k", tenant: "t", run_at: clock.now() + 1_000 });
+    await clock.advance(30_000);
+    await store.insert([row]);
+    await clock.advance(61_000);
+    expect(refs()).toEqual(["a"]);
+  });
+
+  test("among many that wait for later, those alone are taken up", async () => {
+    const { runner, store, clock } = setup();
+    const later = clock.now() + 3_600_000;
+    const rows = ["a", "b", "c"].map(
+      (key, n) =>
+        runner.place("run", { ref: key, key, tenant: "t", run_at: n === 1 ? clock.now() + 1 : later }).row,
+    );
+    await store.insert(rows);
+    await clock.advance(1_000);
+    expect(await store.allDueKeys("runs", clock.now())).toEqual([{ key: "b", tenant: "t" }]);
   });
 });

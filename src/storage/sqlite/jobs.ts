@@ -160,6 +160,15 @@ export const jobWrites = {
   },
 };
 
+// One index look-up per key instead of a scan over all that waits: half a million rows of one key cost one step.
+const EACH_KEY = `WITH RECURSIVE each (key) AS (
+    SELECT min(key) FROM jobs WHERE lane = ?1 AND state = 'ready'
+    UNION ALL
+    SELECT (SELECT min(key) FROM jobs WHERE lane = ?1 AND state = 'ready' AND key > each.key)
+    FROM each WHERE each.key IS NOT NULL)
+  SELECT key, (SELECT tenant FROM jobs WHERE lane = ?1 AND state = 'ready' AND jobs.key = each.key LIMIT 1) AS tenant
+  FROM each WHERE key IS NOT NULL`;
+
 export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
   insert: (jobs) => writer.submit("jobs.insert", jobs),
   // No sync: a claim that a power cut takes back leaves the job ready, as if it had not been claimed.
@@ -179,18 +188,7 @@ export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
       count,
     ),
   recover: (orphans, limits, now) => writer.submit("jobs.recover", { orphans, limits, now }),
-  // One index look-up per key instead of a scan over all that waits: half a million rows of one key cost one step.
-  waitingKeys: async (lane) =>
-    reader.all(
-      `WITH RECURSIVE each (key) AS (
-         SELECT min(key) FROM jobs WHERE lane = ?1 AND state = 'ready'
-         UNION ALL
-         SELECT (SELECT min(key) FROM jobs WHERE lane = ?1 AND state = 'ready' AND key > each.key)
-         FROM each WHERE each.key IS NOT NULL)
-       SELECT key, (SELECT tenant FROM jobs WHERE lane = ?1 AND state = 'ready' AND jobs.key = each.key LIMIT 1) AS tenant
-       FROM each WHERE key IS NOT NULL`,
-      lane,
-    ),
+  waitingKeys: async (lane) => reader.all(EACH_KEY, lane),
   dueKeys: async (lane, since, now, limit) =>
     reader.all(
       `SELECT DISTINCT key, tenant FROM jobs
@@ -199,6 +197,12 @@ export const sqliteJobs = ({ reader, writer }: Storage): JobStore => ({
       since,
       now,
       limit,
+    ),
+  allDueKeys: async (lane, now) =>
+    reader.all(
+      `${EACH_KEY} AND EXISTS (SELECT 1 FROM jobs WHERE lane = ?1 AND state = 'ready' AND jobs.key = each.key AND run_at <= ?2)`,
+      lane,
+      now,
     ),
   nextDue: async (lane, now) =>
     reader.get<{ at: number | null }>(
