@@ -135,7 +135,11 @@ export async function soak(options: {
           if (due > performance.now()) await Bun.sleep(due - performance.now());
           await ask(n);
         }
-        rests.push(await leastOf(errand.pid, began, began + (stretch + 1) * every));
+        rests.push(
+          await leastOf(errand.pid, began, began + (stretch + 1) * every).catch((error) => {
+            throw new Error(`it has ended: ${errand.output().slice(-2_000)}`, { cause: error });
+          }),
+        );
         for (const each of earlyIn(data)) early.add(each);
         const { mb, files } = rests.at(-1)!;
         options.progress?.(
