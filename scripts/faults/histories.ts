@@ -1,103 +1,127 @@
 /**
- * Random histories of executions: starts, waits, calls, cancels, retries, crashes at a write, stops, and a clock
- * that is put forward and back. Every execution must come to one end, which is told once and never changes, and
- * every counter must be its recount. A history that breaks this is cut down to the shortest that does.
+ * Random histories of the two state machines. Executions: starts, waits, calls, cancels, retries, crashes at a
+ * write, stops, and a clock that is put forward and back; every execution must come to one end, which is told
+ * once and never changes, and every counter must be its recount. Deliveries: the same happens to a webhook that
+ * is paused, resumed, rotated, put in order and into batches, before a receiver that fails, puts off and is gone;
+ * every event must arrive or be given up by the book, none early, none too often, none under other bytes.
  *
- * They are played in blocks, by as many processes as the machine has cores: block n by the seed plus n, so that a
- * broken one is found again by `--histories 1000 --seed THAT`.
+ * A history that breaks this is cut down to the shortest that does. They are played in blocks, by as many
+ * processes as the machine has cores: block n by the seed plus n, so that a broken one is found again by
+ * `--histories 1000 --seed THAT`.
  */
 import { availableParallelism } from "node:os";
 import fc from "fast-check";
-import { type Event, histories, play } from "../../test/property/histories.ts";
+import { lives, playLife } from "../../test/property/deliveries.ts";
+import { histories, play } from "../../test/property/histories.ts";
 import { script } from "./lib/script.ts";
 
-export type Report = {
-  histories: number;
-  events: number;
-  broken: { seed: number; path: string; history: Event[]; told: string } | null;
+const MACHINES = {
+  executions: {
+    histories: histories.map((history) => ({ steps: history.length, history })),
+    play: (history: unknown) => play(history as Parameters<typeof play>[0]),
+  },
+  deliveries: {
+    histories: lives.map((history) => ({ steps: history.steps.length, history })),
+    play: (history: unknown) => playLife(history as Parameters<typeof playLife>[0]),
+  },
 };
+type Machine = keyof typeof MACHINES;
 
-type Block = { seed: number; histories: number };
+type Broken = { machine: Machine; seed: number; path: string; history: unknown; told: string };
+type Played = { histories: number; steps: number };
+export type Report = Record<Machine, Played> & { broken: Broken | null };
+
+type Block = { machine: Machine; seed: number; histories: number };
+type Answer = Played & { broken: Broken | null };
 
 const BLOCK = 1_000;
 
 /** Plays one after the other, up to the first that is broken. */
-export async function playHistories(block: Block): Promise<Report> {
-  const report: Report = { histories: 0, events: 0, broken: null };
-  const property = fc.asyncProperty(histories, async (history) => {
-    const broken = await play(history);
-    report.histories++;
-    report.events += history.length;
+export async function playHistories({ machine, seed, histories }: Block): Promise<Answer> {
+  const answer: Answer = { histories: 0, steps: 0, broken: null };
+  const it = MACHINES[machine];
+  const all: fc.Arbitrary<{ steps: number; history: unknown }> = it.histories;
+  const property = fc.asyncProperty(all, async ({ steps, history }) => {
+    const broken = await it.play(history);
+    answer.histories++;
+    answer.steps += steps;
     if (broken.length > 0) throw new Error(broken.join("; "));
   });
-  const run = await fc.check(property, { numRuns: block.histories, seed: block.seed });
+  const run = await fc.check(property, { numRuns: histories, seed });
   if (run.failed) {
-    const [history = []] = run.counterexample ?? [];
-    report.broken = {
-      seed: run.seed,
-      path: run.counterexamplePath ?? "",
-      history,
-      told: String(run.errorInstance),
-    };
+    const path = run.counterexamplePath ?? "";
+    const history = run.counterexample?.[0].history;
+    answer.broken = { machine, seed: run.seed, path, history, told: String(run.errorInstance) };
   }
-  return report;
+  return answer;
 }
 
 /** The same by several processes, in blocks. */
 async function playApart(options: {
-  histories: number;
+  counts: Record<Machine, number>;
   seed: number;
   processes: number;
   progress: ((text: string) => void) | undefined;
 }): Promise<Report> {
-  const total: Report = { histories: 0, events: 0, broken: null };
-  let begun = 0;
-  const next = (): Block | undefined => {
-    const left = options.histories - begun * BLOCK;
-    if (left <= 0 || total.broken) return undefined;
-    return { seed: options.seed + begun++, histories: Math.min(left, BLOCK) };
+  const report: Report = {
+    executions: { histories: 0, steps: 0 },
+    deliveries: { histories: 0, steps: 0 },
+    broken: null,
   };
+  const blocks: Block[] = Object.entries(options.counts).flatMap(([machine, count]) =>
+    Array.from({ length: Math.ceil(count / BLOCK) }, (_, n) => ({
+      machine: machine as Machine,
+      seed: options.seed + n,
+      histories: Math.min(BLOCK, count - n * BLOCK),
+    })),
+  );
+  // What stops early has seen something of each.
+  blocks.sort((a, b) => a.seed - b.seed);
   const work = () =>
     new Promise<void>((resolve, reject) => {
+      let block = blocks.shift();
       const child = Bun.spawn([process.execPath, import.meta.filename, "--player"], {
         stdout: "inherit",
         stderr: "inherit",
         ipc(message, self) {
-          const { histories, events, broken } = message as Report;
-          total.histories += histories;
-          total.events += events;
-          total.broken ??= broken;
-          options.progress?.(`${total.histories} histories, ${total.events} events`);
-          const block = next();
+          const { histories, steps, broken } = message as Answer;
+          const played = report[block!.machine];
+          played.histories += histories;
+          played.steps += steps;
+          report.broken ??= broken;
+          options.progress?.(
+            `${report.executions.histories} of executions, ${report.deliveries.histories} of deliveries`,
+          );
+          block = report.broken ? undefined : blocks.shift();
           if (block) self.send(block);
           else self.kill();
         },
         onExit: (_, code, signal) =>
           signal === "SIGTERM" ? resolve() : reject(new Error(`a player ended with ${code ?? signal}`)),
       });
-      const block = next();
       if (block) child.send(block);
       else child.kill();
     });
   await Promise.all(Array.from({ length: options.processes }, work));
-  return total;
+  return report;
 }
 
-export const isClean = ({ broken }: Report): boolean => broken === null;
+export const isClean = ({ broken }: Pick<Report, "broken">): boolean => broken === null;
 
 if (import.meta.main && process.argv.includes("--player")) {
   process.on("message", async (block: Block) => process.send!(await playHistories(block)));
 } else if (import.meta.main) {
   await script({
     name: "histories",
-    about: "Plays random histories of executions and checks what must hold at their end.",
+    about: "Plays random histories of executions and of deliveries and checks what must hold at their end.",
     numbers: {
-      histories: { help: "how many", usually: 1_000 },
+      histories: { help: "how many of executions", usually: 1_000 },
+      deliveries: { help: "how many of deliveries", usually: 1_000 },
       processes: { help: "how many play at a time", usually: availableParallelism() },
     },
     run: ({ number }, progress) =>
       playApart({
-        histories: number("histories"),
+        counts: { executions: number("histories"), deliveries: number("deliveries") },
         seed: number("seed"),
         processes: number("processes"),
         progress,

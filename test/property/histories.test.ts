@@ -17,7 +17,21 @@ test("a run that is given up after three crashes is told of once, and counts as 
 
 // The short form of `scripts/faults/histories --histories 1000000`.
 test("executions come to one end each in 300 histories of starts, waits, cancels, crashes and clocks put wrong", async () => {
-  const report = await playHistories({ histories: 300, seed: Date.now() % 1_000_000 });
+  const report = await playHistories({
+    machine: "executions",
+    histories: 300,
+    seed: Date.now() % 1_000_000,
+  });
   expect(report.broken).toBeNull();
   expect(report.histories).toBe(300);
+}, 120_000);
+
+test("every event arrives or is given up by the book in 150 histories of a webhook", async () => {
+  const report = await playHistories({
+    machine: "deliveries",
+    histories: 150,
+    seed: Date.now() % 1_000_000,
+  });
+  expect(report.broken).toBeNull();
+  expect(report.histories).toBe(150);
 }, 120_000);

@@ -4,8 +4,9 @@ import type { Storage } from "../../src/storage/sqlite/storage.ts";
 import { brokenInvariants, drive, unfinished } from "../executions/crashes.ts";
 import { call, condition, failing, forEach, parallel, wait } from "../executions/nodes.ts";
 import { CALLER, setVariables, world } from "../executions/setup.ts";
-import { settled, TestClock } from "../helpers/clock.ts";
+import { settled } from "../helpers/clock.ts";
 import { memoryStorage, resettable } from "../helpers/storage.ts";
+import { beginLife, WallClock } from "./life.ts";
 
 // The state machine of executions (design 4) under whatever may happen to it, in any order:
 //
@@ -18,7 +19,6 @@ import { memoryStorage, resettable } from "../helpers/storage.ts";
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
 const DAY = 24 * HOUR;
-const LONGEST_LOOK_MS = 6 * SECOND;
 
 /** What may happen. Numbers that name an execution or a workflow are taken modulo how many there are. */
 export type Event =
@@ -80,26 +80,6 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 );
 export const histories: fc.Arbitrary<Event[]> = fc.array(event, { minLength: 3, maxLength: 14 });
 
-/** A clock on a wall: it can be put forward and back, which timers do not feel. */
-class WallClock extends TestClock {
-  #offset = 0;
-
-  override now(): number {
-    return super.now() + this.#offset;
-  }
-
-  jump(ms: number): void {
-    this.#offset += ms;
-  }
-
-  /** Passes a long time in one step: the runner looks for due work often, and only the last look matters here. */
-  leap(ms: number): Promise<void> {
-    const rest = Math.min(ms, LONGEST_LOOK_MS);
-    this.jump(ms - rest);
-    return this.advance(rest);
-  }
-}
-
 /** The workflows that histories start, made once; each history begins with them and nothing else. */
 async function prepare() {
   const storage = memoryStorage();
@@ -148,60 +128,16 @@ export async function play(history: Event[]): Promise<string[]> {
   let life = await begin();
 
   async function begin() {
-    const dying = { at: Number.POSITIVE_INFINITY, moment: "before" as "before" | "after" };
-    let count = 0;
-    let isDead = false;
-    const never = new Promise<never>(() => {});
-    const submit: typeof storage.writer.submit = (name, args, mode) => {
-      count++;
-      if (isDead || (count >= dying.at && dying.moment === "before")) {
-        isDead = true;
-        return never;
-      }
-      const written = storage.writer.submit(name, args, mode);
-      if (count < dying.at) return written;
-      isDead = true;
-      return written.then(() => never);
-    };
-    // Timers of a life end with it; the clock on the wall goes on.
-    const own = new LifeClock(clock);
-    const made = world({
-      storage: { reader: storage.reader, writer: { ...storage.writer, submit } },
-      clock: own as never,
-    });
+    const own = await beginLife(storage, clock);
+    const made = world({ storage: own.storage, clock: own.clock as never });
     await made.runner.start();
-    return {
-      made,
-      own,
-      isDead: () => isDead,
-      dieAt(writes: number, moment: "before" | "after") {
-        dying.at = count + writes;
-        dying.moment = moment;
-      },
-      bury() {
-        isDead = true;
-        own.stop();
-      },
-    };
+    return { ...own, made };
   }
 
-  /** Refusals are answers; whoever asks a program that dies is not answered at all. */
   const asked = async <T>(asking: Promise<T>): Promise<T | undefined> => {
-    let answer: T | undefined;
-    let isOver = false;
-    asking.then(
-      (value) => {
-        answer = value;
-        isOver = true;
-      },
-      () => {
-        isOver = true;
-      },
-    );
-    for (let turn = 0; !isOver && !life.isDead() && turn < 200; turn++) await settled(1);
-    if (isOver || life.isDead()) return answer;
-    broken.push("a request was never answered");
-    return undefined;
+    const { value, silent } = await life.asked(asking);
+    if (silent) broken.push("a request was never answered");
+    return value;
   };
 
   const context = { hop: 0 };
@@ -316,38 +252,4 @@ function ownInvariants({ reader }: Storage): string[] {
   const jobs = reader.all("SELECT id, state FROM jobs WHERE state != 'ready' AND lane != 'deliveries'");
   if (jobs.length > 0) broken.push(`a job of nobody: ${JSON.stringify(jobs)}`);
   return broken;
-}
-
-/** The clock of one life of the program: what it set ends with it. */
-class LifeClock {
-  readonly #wall: TestClock;
-  readonly #cancels = new Set<() => void>();
-  #isOver = false;
-
-  constructor(wall: TestClock) {
-    this.#wall = wall;
-  }
-
-  now(): number {
-    return this.#wall.now();
-  }
-
-  after(ms: number, run: () => void): () => void {
-    if (this.#isOver) return () => {};
-    const cancel = this.#wall.after(ms, () => {
-      this.#cancels.delete(cancel);
-      run();
-    });
-    this.#cancels.add(cancel);
-    return () => {
-      this.#cancels.delete(cancel);
-      cancel();
-    };
-  }
-
-  stop(): void {
-    this.#isOver = true;
-    for (const cancel of this.#cancels) cancel();
-    this.#cancels.clear();
-  }
 }

@@ -1,5 +1,5 @@
 import { createAlerts } from "../../src/alerts/service.ts";
-import { createEgress } from "../../src/egress/egress.ts";
+import { createEgress, type Egress } from "../../src/egress/egress.ts";
 import { DELIVERY_JOB } from "../../src/events/schema.ts";
 import { createEvents, type NewEvent, type PlannedEvents } from "../../src/events/service.ts";
 import type { DeliveryRow } from "../../src/events/store.ts";
@@ -77,6 +77,8 @@ export async function setup(
   options: {
     storage?: ReturnType<typeof memoryStorage>;
     allow?: string[];
+    /** In place of one that sends over real HTTP. */
+    egress?: Egress;
     smtp_url?: string;
     owner?: string;
     /** Of an earlier life, for a restart. */
@@ -87,7 +89,7 @@ export async function setup(
   const storage = options.storage ?? memoryStorage();
   const clock = options.clock ?? new LeapingClock();
   const caller: Caller = options.caller ?? { key_id: newId(), workspace_id: newId(), project_id: newId() };
-  const egress = createEgress({ allow: options.allow ?? ["loopback"] });
+  const egress = options.egress ?? createEgress({ allow: options.allow ?? ["loopback"] });
   const problems: unknown[] = [];
   const runner = createRunner({
     store: sqliteJobs(storage),
