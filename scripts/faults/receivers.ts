@@ -282,7 +282,6 @@ function count(data: string, ours: Map<string, string>, events: { hostile: numbe
     for (const { state, jobs, count } of of.all(id)) {
       result.deliveries += count;
       // One on its first attempt says by itself that it goes on.
-      const goesOn = state === "pending" || state === "retrying";
       if (jobs === (state === "retrying" ? 1 : 0) || (state === "pending" && jobs === 1)) kept += count;
       // One that arrived just before the kill may have its answer still to be recorded, and comes once more.
       if (path !== "" && state !== "success" && jobs === 0) result.unfinished += count;
