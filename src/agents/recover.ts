@@ -1,12 +1,13 @@
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
+import { addWords } from "../models/words.ts";
 import type { Attachments } from "./attachments.ts";
 import type { AnswerPart, ConversationStore, TurnRow } from "./conversation-store.ts";
 import type { StepStore } from "./step-store.ts";
 
 type Deps = {
   store: Pick<ConversationStore, "unfinishedStreams" | "finish">;
-  steps: Pick<StepStore, "steps">;
+  steps: Pick<StepStore, "steps" | "words">;
   attachments: Pick<Attachments, "dropLost">;
   clock: Clock;
 };
@@ -20,6 +21,8 @@ export async function recoverStreams({ store, steps, attachments, clock }: Deps)
   await Promise.all(
     unfinished.map(async (turn) => {
       const parts = (await steps.steps(turn.id)).flatMap((step) => (step.path === "" ? step.parts : []));
+      const whole = parts.length;
+      for (const words of await steps.words(turn.id)) addWords(parts, words, whole);
       await store.finish(interruptedByCrash(turn, parts, clock.now()));
     }),
   );
@@ -27,7 +30,7 @@ export async function recoverStreams({ store, steps, attachments, clock }: Deps)
   return unfinished.length;
 }
 
-/** Words after the last whole step are lost with the program's memory; that something was being said is not. */
+/** Of the words after the last whole step, those are there that were kept by then. */
 const interruptedByCrash = (
   { id, conversation_id, answer_id }: TurnRow,
   parts: AnswerPart[],

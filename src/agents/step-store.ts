@@ -1,6 +1,7 @@
 import type { JobRow, Lease } from "../jobs/job.ts";
 import type { Json } from "../lib/json.ts";
 import type { Usage } from "../models/model.ts";
+import type { Words } from "../models/words.ts";
 import type { AnswerPart, MessageRow } from "./conversation-store.ts";
 
 /** One answer of the model with the calls in it and the results that have come; `reason` as the model ended it. */
@@ -8,6 +9,9 @@ export type Step = { parts: AnswerPart[]; reason: string; usage: Usage };
 
 /** `path`: the ids of the calls of sub-agents that lead to the step, with "/" between; "" at the top. */
 export type StepRow = Step & { turn_id: string; path: string; seq: number };
+
+/** What a turn has said since it was last kept; `isFirst`: of its step, and what was kept before it counts no more. */
+export type SaidWords = { turn_id: string; parts: Words[]; isFirst: boolean };
 
 export type ApprovalRow = {
   id: string;
@@ -30,6 +34,10 @@ export type StepStore = {
   steps(turn_id: string): Promise<StepRow[]>;
   /** Puts a step on record, again with each result. False: the turn has ended or its job is held by someone else. */
   save(step: StepRow, lease?: Lease): Promise<boolean>;
+  /** Adds to what turns have said after their last whole step, until one is saved. Lazy; not for turns that have ended. */
+  keepWords(said: SaidWords[]): Promise<void>;
+  /** What was kept of a turn since its last whole step, in order. */
+  words(turn_id: string): Promise<Words[]>;
   /** The turn waits for approvals, its answer so far and the end of its job in one. False as above. */
   suspend(waiting: {
     message: MessageRow;

@@ -21,6 +21,7 @@ import type { ConversationRow, ConversationStore, MessageRow, TurnRow } from "./
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
 import { strangerTo } from "./for-whom.ts";
 import { Journal } from "./journal.ts";
+import { createKeptWords } from "./kept-words.ts";
 import { type LiveTurn, LiveTurns } from "./live-turns.ts";
 import { answerOf, claimOn, retryRaced, tooManyWait } from "./once.ts";
 import { recordAnswer } from "./record.ts";
@@ -103,6 +104,7 @@ type Underway = LiveTurn & { log: LivePartLog };
 export function createTurns(deps: Deps) {
   const { store, steps, agents, attachments, models, runner, clock } = deps;
   const live = new LiveTurns(clock);
+  const keptWords = createKeptWords({ steps, clock });
   const { answerApprovals, answerApproval, pendingApprovals } = createApprovals({ ...deps, live });
 
   /** By the client's id, or by the conversation's own. */
@@ -246,8 +248,10 @@ export function createTurns(deps: Deps) {
   ) {
     const { message_id, log } = running;
     const { signal, first } = live.open(running);
+    let leaveWords = () => {};
     void isStored.then((is) => {
-      if (!is) live.stop(conversation.id, turn.id);
+      if (is) leaveWords = keptWords.follow(turn.id, log);
+      else live.stop(conversation.id, turn.id);
     });
     try {
       await first;
@@ -270,6 +274,7 @@ export function createTurns(deps: Deps) {
       const words = { code: "UNAVAILABLE", message: "The answer could not be stored." };
       tellEnd(log, { reason: "error", error: words });
     } finally {
+      leaveWords();
       live.close(running);
     }
   }

@@ -61,7 +61,9 @@ function remove(db: Connection, { id, now }: { id: string; now: number }): OpenT
     id,
   );
   for (const { asked_by } of open) if (asked_by !== null) wakeJob(db, asked_by, now);
-  db.run("DELETE FROM turn_steps WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = ?)", id);
+  for (const table of ["turn_steps", "turn_words"]) {
+    db.run(`DELETE FROM ${table} WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = ?)`, id);
+  }
   for (const table of ["messages", "approvals", "turns", "attachments", "trigger_events"]) {
     db.run(`DELETE FROM ${table} WHERE conversation_id = ?`, id);
   }

@@ -172,9 +172,15 @@ function finish(
   wakeAsker(db, turn_id, ended_at);
   if (state === "success") countTurn(db, turn_id);
   db.run("DELETE FROM turn_steps WHERE turn_id = ?", turn_id); // they are in the answer now
+  dropWords(db, turn_id);
   if (message) putMessage(db, message);
   insertOutbox(db, outbox);
   return true;
+}
+
+/** What was kept of a step under way. */
+export function dropWords(db: Connection, turn_id: string): void {
+  db.run("DELETE FROM turn_words WHERE turn_id = ?", turn_id);
 }
 
 /** A turn has ended: the execution that waits for it, where there is one, is due. */

@@ -17,6 +17,7 @@ import runLists from "../../../migrations/sqlite/0019_run_lists.sql" with { type
 import turnSettings from "../../../migrations/sqlite/0021_turn_settings.sql" with { type: "text" };
 import deliverySpeed from "../../../migrations/sqlite/0022_delivery_speed.sql" with { type: "text" };
 import keptVersions from "../../../migrations/sqlite/0023_kept_versions.sql" with { type: "text" };
+import turnWords from "../../../migrations/sqlite/0024_turn_words.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
@@ -39,4 +40,5 @@ export const migrations = [
   { version: 21, name: "0021_turn_settings.sql", sql: turnSettings },
   { version: 22, name: "0022_delivery_speed.sql", sql: deliverySpeed },
   { version: 23, name: "0023_kept_versions.sql", sql: keptVersions },
+  { version: 24, name: "0024_turn_words.sql", sql: turnWords },
 ];

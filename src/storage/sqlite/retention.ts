@@ -2,6 +2,7 @@ import type { Place } from "../../lib/feed.ts";
 import type { Kind, OldRow, RetentionStore, WorkflowRetention } from "../../retention/store.ts";
 import type { WorkflowSettings } from "../../workflows/schema.ts";
 import type { Connection } from "./connection.ts";
+import { dropWords } from "./conversations.ts";
 import type { Storage } from "./storage.ts";
 
 /** What one commit deletes at most: rows, and characters, since long values lie in pages of their own. */
@@ -64,7 +65,10 @@ function dropConversation(db: Connection, id: string, room: Room): boolean {
     );
     for (const part of parts) {
       if (isFull(room)) return false;
-      if (table === "turns") db.run("DELETE FROM turn_steps WHERE turn_id = ?", part.id);
+      if (table === "turns") {
+        db.run("DELETE FROM turn_steps WHERE turn_id = ?", part.id);
+        dropWords(db, part.id);
+      }
       db.run(`DELETE FROM ${table} WHERE id = ?`, part.id);
       take(room, part.size);
     }

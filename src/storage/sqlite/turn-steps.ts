@@ -1,7 +1,8 @@
-import type { ApprovalRow, StepRow, StepStore } from "../../agents/step-store.ts";
+import type { ApprovalRow, SaidWords, StepRow, StepStore } from "../../agents/step-store.ts";
 import type { Lease } from "../../jobs/job.ts";
+import type { Words } from "../../models/words.ts";
 import type { Connection } from "./connection.ts";
-import { putMessage } from "./conversations.ts";
+import { dropWords, putMessage } from "./conversations.ts";
 import { finishJob, holdJob, insertJob } from "./jobs.ts";
 import type { Storage } from "./storage.ts";
 
@@ -21,7 +22,19 @@ function save(db: Connection, { step, lease }: { step: StepRow; lease?: Lease })
     JSON.stringify(step.usage),
     step.turn_id,
   );
+  if (step.path === "") dropWords(db, step.turn_id); // the step has them
   return saved === 1;
+}
+
+function keepWords(db: Connection, said: SaidWords[]): void {
+  for (const { turn_id, parts, isFirst } of said) {
+    if (isFirst) dropWords(db, turn_id);
+    db.run(
+      "INSERT INTO turn_words (turn_id, parts) SELECT id, ? FROM turns WHERE id = ? AND state = 'running'",
+      JSON.stringify(parts),
+      turn_id,
+    );
+  }
 }
 
 function suspend(db: Connection, { message, approvals, settings, lease }: Suspending): boolean {
@@ -86,6 +99,7 @@ function answer(
 
 export const turnStepWrites = {
   "turns.save_step": save,
+  "turns.keep_words": keepWords,
   "turns.suspend": suspend,
   "turns.answer_approvals": answer,
 };
@@ -101,6 +115,11 @@ export const sqliteTurnSteps = ({ reader, writer }: Storage): StepStore => ({
       .all<StepText>("SELECT * FROM turn_steps WHERE turn_id = ? ORDER BY path, seq", turn_id)
       .map((row) => ({ ...row, parts: JSON.parse(row.parts), usage: JSON.parse(row.usage) })),
   save: (step, lease) => writer.submit("turns.save_step", { step, lease }),
+  keepWords: (said) => writer.submit("turns.keep_words", said, "lazy"),
+  words: async (turn_id) =>
+    reader
+      .all<{ parts: string }>("SELECT parts FROM turn_words WHERE turn_id = ? ORDER BY rowid", turn_id)
+      .flatMap(({ parts }) => JSON.parse(parts) as Words[]),
   suspend: (waiting) => writer.submit("turns.suspend", waiting),
   async approval(id) {
     const row = reader.get<ApprovalText>("SELECT * FROM approvals WHERE id = ?", id);
