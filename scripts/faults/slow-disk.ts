@@ -11,7 +11,8 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createKey, discard, scratch, startErrand } from "../lib/errand.ts";
-import { fire, greetingHook } from "../lib/hook-load.ts";
+import { greetingHook } from "../lib/hook-load.ts";
+import { clientsApart } from "./lib/clients.ts";
 import { buildShim, shimMissing } from "./lib/disk-shim.ts";
 
 export type Report = {
@@ -27,6 +28,8 @@ export type Report = {
 
 const CLIENTS = 16;
 const LOOK_MS = 10;
+// Compiled by then, and the clients as well.
+const WARM_UP_MS = 1_500;
 
 export async function slowDisk({ sync_ms, seconds }: { sync_ms: number; seconds: number }): Promise<Report> {
   const folder = scratch();
@@ -40,10 +43,8 @@ export async function slowDisk({ sync_ms, seconds }: { sync_ms: number; seconds:
       env: { LD_PRELOAD: buildShim(folder), SYNC_MS: String(sync_ms) },
     });
     const hook = await greetingHook(errand, key.workspace_id);
-    const acknowledged = new Set<string>();
-    const enough = new AbortController();
-    const clients = Array.from({ length: CLIENTS }, () => fire(hook, acknowledged, enough.signal));
-    await Bun.sleep(500); // compiled by now
+    const clients = clientsApart(hook, CLIENTS);
+    await Bun.sleep(WARM_UP_MS);
     const times: number[] = [];
     let unhealthy = 0;
     for (const until = performance.now() + seconds * 1_000; performance.now() < until; ) {
@@ -54,8 +55,7 @@ export async function slowDisk({ sync_ms, seconds }: { sync_ms: number; seconds:
       await Bun.sleep(LOOK_MS);
     }
     await errand.kill();
-    enough.abort();
-    await Promise.all(clients);
+    const acknowledged = await clients.acknowledged;
     const stored = storedExecutions(join(data, "errand.db"));
     times.sort((a, b) => a - b);
     const at = (share: number) => Math.round((times[Math.floor(times.length * share)] ?? 0) * 100) / 100;

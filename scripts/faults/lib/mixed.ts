@@ -53,6 +53,7 @@ const STRETCH = 100;
 const CHECK_EACH = 10;
 const OLD_RUNS = 3_000;
 const LONGEST_ROUND_MS = 20_000;
+const LONGEST_COMMAND_MS = 5_000;
 const PATIENCE_MS = 60_000;
 const PLAIN_CLIENTS = 12;
 const WAITING_CLIENTS = 4;
@@ -177,10 +178,12 @@ async function oneRound(its: {
   const began = performance.now();
   const enough = done.runs.size + plan.runs;
   const command = administer(what, { errand, data, webhook: world.webhook });
-  // Every other command is killed by itself, on its way or at the moment of its end.
-  const cut = random() < 0.5 ? setTimeout(command.kill, 30 + random() * 600) : undefined;
+  // A command is killed by itself, or together with the server, or comes to its end.
+  const fate = random();
+  const cut = fate < 1 / 3 ? setTimeout(command.kill, 30 + random() * 600) : undefined;
   await Bun.sleep(60 + random() * 500);
   while (done.runs.size < enough && performance.now() - began < LONGEST_ROUND_MS) await Bun.sleep(2);
+  if (fate > 2 / 3) await Promise.race([command.answer, Bun.sleep(LONGEST_COMMAND_MS)]);
   command.kill();
   await errand.kill();
   clearTimeout(cut);
