@@ -105,6 +105,8 @@ export function createTurns(deps: Deps) {
   const { store, steps, agents, attachments, models, runner, clock } = deps;
   const live = new LiveTurns(clock);
   const keptWords = createKeptWords({ steps, clock });
+  /** Turns that are answered already and not on record yet. */
+  const unrecorded = new Set<string>();
   const { answerApprovals, answerApproval, pendingApprovals } = createApprovals({ ...deps, live });
 
   /** By the client's id, or by the conversation's own. */
@@ -249,7 +251,9 @@ export function createTurns(deps: Deps) {
     const { message_id, log } = running;
     const { signal, first } = live.open(running);
     let leaveWords = () => {};
+    unrecorded.add(turn.id);
     void isStored.then((is) => {
+      unrecorded.delete(turn.id);
       if (is) leaveWords = keptWords.follow(turn.id, log);
       else live.stop(conversation.id, turn.id);
     });
@@ -274,6 +278,7 @@ export function createTurns(deps: Deps) {
       const words = { code: "UNAVAILABLE", message: "The answer could not be stored." };
       tellEnd(log, { reason: "error", error: words });
     } finally {
+      await isStored; // else it would be followed only now
       leaveWords();
       live.close(running);
     }
@@ -369,7 +374,7 @@ export function createTurns(deps: Deps) {
 
     /** Another process deleted agents or conversations: ends what is being answered for them. */
     async haltOrphans(): Promise<void> {
-      const running = live.all();
+      const running = live.all().filter(({ turn_id }) => !unrecorded.has(turn_id));
       if (running.length === 0) return;
       const orphans = new Set(await store.orphans(running.map(({ turn_id }) => turn_id)));
       for (const { turn_id, conversation_id } of running)

@@ -73,6 +73,10 @@ export function createRecovery(deps: {
     /** What the first request waits for. */
     async first(): Promise<Recovered & { isWhole: boolean }> {
       const sum = { recovered: 0, dead: 0 };
+      // Before anything else: what is given up below has events, and those are under way without a row as well.
+      for (const kind of kinds.values()) {
+        if (kind.unstored) withoutRow.push({ kind, refs: await kind.unstored.orphans() });
+      }
       const add = (part: Recovered) => {
         sum.recovered += part.recovered;
         sum.dead += part.dead;
@@ -85,9 +89,6 @@ export function createRecovery(deps: {
       after = "";
       const part = await takeOver(["runs", "deliveries"], FIRST_SLICE);
       add(part);
-      for (const kind of kinds.values()) {
-        if (kind.unstored) withoutRow.push({ kind, refs: await kind.unstored.orphans() });
-      }
       sum.recovered += await putDown(FIRST_SLICE);
       return { ...sum, isWhole: part.looked < FIRST_SLICE && left() === 0 };
     },

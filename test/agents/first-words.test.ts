@@ -47,6 +47,18 @@ test("the model is asked while a first message is put on record, and nobody is t
   expect(asked.again).toBe(false);
 });
 
+test("an answer whose message is not on record yet is not one without a conversation", async () => {
+  const { storage, disk } = slowToBegin();
+  const w = world({ storage, model: "server" });
+  const response = w.ask("POST", `/agents/${await w.anAgent()}/stream`, hello);
+  const call = await w.server.next();
+  await w.turns.haltOrphans();
+  disk.resolve();
+  call.say("Hello").finish();
+  expect(await (await response).text()).toContain('0:"Hello"');
+  expect(w.rows("turns")).toMatchObject([{ state: "success" }]);
+});
+
 test("a message that cannot be put on record is refused, and its model is asked no longer", async () => {
   const { storage, disk } = slowToBegin();
   const w = world({ storage, model: "server" });

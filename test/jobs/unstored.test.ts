@@ -159,6 +159,46 @@ test("what was left under way without a row is put down in slices, past the firs
   expect(taken).toEqual([6_000, 500, 500]);
 });
 
+test("what a start sets on its way itself is not taken for what an earlier life left", async () => {
+  const storage = memoryStorage();
+  const store = sqliteJobs(storage);
+  const runner = createRunner({ store, clock: new TestClock(), report: () => {} });
+  const underWay: string[] = [];
+  const taken: string[] = [];
+  runner.register(
+    defineJob({
+      kind: "send",
+      lane: "deliveries",
+      per_key: 4,
+      unstored: {
+        putDown: async () => {},
+        orphans: async () => [...underWay],
+        takeOver: async (refs) => taken.push(...refs),
+      },
+      run: () => new Promise(() => {}),
+    }),
+  );
+  runner.register(
+    defineJob({
+      kind: "crash",
+      lane: "runs",
+      per_key: 4,
+      crash_limit: 1,
+      run: async () => done,
+      async dead(ref) {
+        const placement = runner.place("send", { tenant: "t", key: "k", ref: `end of ${ref}` });
+        underWay.push(placement.row.ref);
+        runner.committed([placement]);
+      },
+    }),
+  );
+  const earlier = runner.place("crash", { tenant: "t", key: "k", ref: "a" });
+  await store.insert([earlier.row]);
+  runner.dropped([earlier]); // it crashed
+  expect(await runner.start()).toEqual({ recovered: 0, dead: 1 });
+  expect([underWay, taken]).toEqual([["end of a"], []]);
+});
+
 test("a queue gives jobs in their order, however many went through it", () => {
   const queue = new Queue();
   let taken = 0;

@@ -161,7 +161,7 @@ const isPending = (db: Connection, id: string): boolean =>
   db.get("SELECT 1 FROM deliveries WHERE id = ? AND state = 'pending'", id) !== undefined;
 
 const takeOver = (db: Connection, { ids, now }: { ids: string[]; now: number }): number =>
-  ids.filter((delivery_id) => putDown(db, { delivery_id, at: now, reason: "taken over" })).length;
+  ids.filter((delivery_id) => putDownPending(db, { delivery_id, at: now, reason: "taken over" })).length;
 
 type Settling = Parameters<DeliveryStore["settle"]>[0];
 
