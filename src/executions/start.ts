@@ -178,7 +178,8 @@ export function createStarts(deps: StartDeps) {
       execution.deadline_at = execution.created_at + run_timeout_seconds * 1_000;
     }
     const key = keyOf(execution.workflow_id, concurrency, input);
-    const job = { tenant: execution.workspace_id, key, ref: execution.id };
+    const size = execution.input.length;
+    const job = { tenant: execution.workspace_id, key, ref: execution.id, size };
     // Where steps are there already the run reads them with everything else.
     const placement = runner.place("execution.run", job, more.steps ? undefined : payload);
     if (more.steps || placement.row.state === "ready")

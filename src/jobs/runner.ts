@@ -3,6 +3,7 @@ import { newId } from "../lib/ids.ts";
 import { ActiveJob } from "./active-job.ts";
 import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
 import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, room } from "./lane.ts";
+import { Parked } from "./parked.ts";
 import { createRecovery, type Recovered, type Recovery } from "./recovery.ts";
 import type { JobStore, Waiting } from "./store.ts";
 
@@ -90,7 +91,6 @@ const SWEEP_MS = 2_000;
 const OVERLAP_MS = 10_000;
 // A row that another process put down, or one whose commit took long, may be due before a sweep's look.
 const SEARCH_MS = 60_000;
-const MOST_PARKED = 4_000;
 const MOST_DUE_KEYS = 1_000;
 const LONGEST_LINE = 1_000;
 const LARGEST_CLAIM = 64;
@@ -111,8 +111,7 @@ export function createRunner(deps: {
   const owner = deps.owner ?? newId();
   const kinds = new Map<string, JobKind>();
   const active = new Map<string, ActiveJob>();
-  // Payloads of jobs that wait in the backlog: most are claimed within moments, and need no read then.
-  const parked = new Map<string, unknown>();
+  const parked = new Parked();
   const lanes = new Map<Lane, LaneState>();
   for (const name of Object.keys(capacity) as Lane[]) {
     lanes.set(name, newLane(name));
@@ -224,10 +223,7 @@ export function createRunner(deps: {
       lane.stored.delete(key); // fewer than asked: nothing due is left of it
       if (lane.queue.count(key) === 0) lane.backlog.remove(key);
     }
-    for (const row of rows) {
-      begin(row, parked.get(row.id));
-      parked.delete(row.id);
-    }
+    for (const row of rows) begin(row, parked.take(row.id));
     pump(lane);
   }
 
@@ -372,7 +368,7 @@ export function createRunner(deps: {
       if (queued) return { row, payload, unstored: "queued", size: job.size ?? 0 };
       if (direct && kind.unstored) return { row, payload, unstored: "started" };
       if (direct) recovery?.except(row.id);
-      return { row, payload };
+      return { row, payload, size: job.size };
     },
 
     async lineOf(kindName, key) {
@@ -395,8 +391,7 @@ export function createRunner(deps: {
         else {
           const lane = laneOf(row.lane);
           if (capacity[lane.name] === 0) deps.handedOver?.();
-          if (payload !== undefined && capacity[lane.name] > 0 && parked.size < MOST_PARKED)
-            parked.set(row.id, payload);
+          if (capacity[lane.name] > 0) parked.add(placement);
           addStored(lane, row.tenant, row.key);
           lane.fresh.add(row.key);
           waiting.add(lane);
@@ -419,6 +414,7 @@ export function createRunner(deps: {
     look: (kind) => pump(laneOf(kindOf(kind).lane)),
 
     cancel(ref) {
+      parked.forget(ref);
       for (const job of active.values()) if (job.row.ref === ref) job.abort(new Error("cancelled"));
     },
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { defineJob, done, type Fate, type JobRow, type JobRun, retry } from "../../src/jobs/job.ts";
+import { Parked } from "../../src/jobs/parked.ts";
 import { Queue } from "../../src/jobs/queue.ts";
 import { createRunner, isStored, type NewJob } from "../../src/jobs/runner.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
@@ -210,4 +211,18 @@ test("a queue gives jobs in their order, however many went through it", () => {
   expect(queue.count("k")).toBe(10_000 - taken);
   while (queue.count("k") > 0) expect(queue.take("k")!.row.ref).toBe(String(taken++));
   expect([taken, queue.take("k")]).toEqual([10_000, undefined]);
+});
+
+test("payloads of waiting jobs are kept up to a size, and those of cancelled ones no longer", () => {
+  const parked = new Parked();
+  const size = 20 * 1_024 * 1_024;
+  const park = (id: string) =>
+    parked.add({ row: { id, ref: `ref ${id}` } as JobRow, payload: `payload ${id}`, size });
+  park("a");
+  park("b");
+  expect(parked.take("b")).toBeUndefined();
+  parked.forget("ref a");
+  expect(parked.take("a")).toBeUndefined();
+  park("c");
+  expect([parked.take("c"), parked.take("c")]).toEqual(["payload c", undefined]);
 });

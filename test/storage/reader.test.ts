@@ -120,6 +120,22 @@ describe("reads of one turn", () => {
   });
 });
 
+test("a snapshot whose first read fails ends with its turn", async () => {
+  const { reader, count, add } = setup();
+  const { prepare } = reader.raw;
+  const failing = (sql: string) => {
+    if (!sql.includes("data_version")) return prepare.call(reader.raw, sql);
+    reader.raw.prepare = prepare;
+    throw new Error("disk I/O error");
+  };
+  reader.raw.prepare = failing as typeof prepare;
+  expect(count).toThrow("disk I/O error");
+  expect(count()).toBe(0);
+  add();
+  await nextTurn();
+  expect(count()).toBe(1);
+});
+
 describe("what is kept", () => {
   // Whoever adds a column decides: a new one counts unless it is listed here.
   const COUNTED = {

@@ -195,12 +195,13 @@ export class Reader extends Connection {
     if (this.#isOpen) return;
     this.prepared("BEGIN").run();
     this.#isOpen = true;
+    // Before the first read, which may fail: then too this ends with the turn, and nothing is known of it.
+    setImmediate(() => this.refresh());
+    this.#current.clear();
     // The first read of the transaction: what it says holds for all that follow.
     const { data_version } = this.prepared("PRAGMA data_version").get() as { data_version: number };
     if (data_version !== this.#version || this.#shared.size > MOST_SHARED) this.#shared.clear();
     this.#version = data_version;
-    this.#current.clear();
-    setImmediate(() => this.refresh());
   }
 }
 
