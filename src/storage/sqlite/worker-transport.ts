@@ -5,7 +5,8 @@ import type { Transport } from "./writer.ts";
 export type ToWorker = { type: "open"; path: string } | { type: "batch"; calls: Call[] } | { type: "close" };
 export type FromWorker =
   | { type: "open" }
-  | { type: "failed"; message: string }
+  /** `code`: SQLite's, which tells whoever started the program what to do. */
+  | { type: "failed"; message: string; code?: string | undefined }
   | ({ type: "outcomes" } & Written)
   | { type: "closed" };
 
@@ -69,7 +70,9 @@ export function startWorker(
   return {
     async open(path) {
       const opened = await ask({ type: "open", path });
-      if (opened.type === "failed") throw new Error(opened.message);
+      if (opened.type === "failed") {
+        throw Object.assign(new Error(opened.message), { code: opened.code });
+      }
     },
     end,
     async send(calls) {

@@ -21,7 +21,8 @@ self.onmessage = (event: MessageEvent<string>) => {
       db = openWriter(data.path);
       answer({ type: "open" });
     } catch (error) {
-      answer({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+      const { message = String(error), code } = error as { message?: string; code?: string };
+      answer({ type: "failed", message, code });
     }
   } else if (data.type === "close") {
     try {
