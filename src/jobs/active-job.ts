@@ -7,6 +7,8 @@ export class ActiveJob implements JobRun, Cancel, News {
   /** Found under way when the lane was crowded, and then put aside. */
   found: "not yet" | "once" | "aside" = "not yet";
   elsewhere?: number;
+  /** Has no slot any more: only its record is missing. */
+  hasLeft = false;
   #controller: AbortController | undefined;
   #reason: Error | undefined;
   // Mostly there is one, and a set for it would cost more than telling it.
@@ -19,6 +21,7 @@ export class ActiveJob implements JobRun, Cancel, News {
     readonly row: JobRow,
     readonly payload: unknown,
     isStored: boolean,
+    private readonly left: (job: ActiveJob) => void = () => {},
   ) {
     this.lease = { id: row.id, attempt: row.attempt };
     if (!isStored) this.lease.unstored = true;
@@ -63,6 +66,10 @@ export class ActiveJob implements JobRun, Cancel, News {
 
   get news(): News {
     return this;
+  }
+
+  leave(): void {
+    if (!this.hasLeft) this.left(this);
   }
 
   count(): number {

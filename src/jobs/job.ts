@@ -54,6 +54,8 @@ export type JobRun = {
   isAborted(): boolean;
   /** Of what made the job due again while it was under way. */
   news: News;
+  /** What it does is done and only its record is missing: its slot is for the next, where not too many do so. */
+  leave(): void;
   /** How many answers from elsewhere it waits for now; a job that never says is taken to wait at all times. */
   elsewhere?: number;
   /** What the placer already had in memory; absent after a restart or a wait. */

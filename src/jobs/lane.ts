@@ -37,6 +37,8 @@ export type LaneState = {
   isProven: (key: string) => boolean;
   /** Jobs that gave their slot away. */
   aside: number;
+  /** Jobs that only wait for their record, without a slot. */
+  leaving: number;
   cancelCrowdLook?: () => void;
 };
 
@@ -55,6 +57,7 @@ export const newLane = (name: Lane): LaneState => ({
   sweeping: false,
   isProven: () => true,
   aside: 0,
+  leaving: 0,
   timerAt: Number.POSITIVE_INFINITY,
 });
 

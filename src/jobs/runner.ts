@@ -84,6 +84,11 @@ export type Runner = {
  * receiver costs a connection and no turn. At most so many of each lane.
  */
 const MOST_ASIDE: Capacity = { runs: 2_048, turns: 0, deliveries: 2_048, timers: 0 };
+/**
+ * Were a job to keep its slot until its record is on disk, all slots would wait for the writer and then the writer
+ * for all of them. Past so many of a lane they keep it: a disk that refuses must not have more and more sent.
+ */
+const MOST_LEAVING = 1_024;
 // A job that is found under way at two looks is one that waits.
 const CROWD_LOOK_MS = 250;
 const SWEEP_MS = 2_000;
@@ -201,7 +206,7 @@ export function createRunner(deps: {
       lane.cancelCrowdLook = undefined;
       if (stopping || lane.backlog.size === 0) return;
       for (const job of active.values()) {
-        if (job.row.lane !== lane.name || lane.aside >= MOST_ASIDE[lane.name]) continue;
+        if (job.row.lane !== lane.name || job.hasLeft || lane.aside >= MOST_ASIDE[lane.name]) continue;
         if (job.found !== "aside" && job.elsewhere === 0) job.found = "not yet";
         else if (job.found === "once") {
           job.found = "aside";
@@ -228,19 +233,34 @@ export function createRunner(deps: {
   }
 
   function begin(row: JobRow, payload: unknown, isStored = true): void {
-    const job = new ActiveJob(row, payload, isStored);
+    const job = new ActiveJob(row, payload, isStored, leave);
     active.set(row.id, job);
     const ended = () => {
       active.delete(row.id);
       const lane = laneOf(row.lane);
-      if (job.found === "aside") {
-        lane.aside--;
-        lane.inFlight++; // which the next line takes back
-      }
-      free(lane, row.key);
-      pump(lane);
+      if (job.hasLeft) {
+        lane.leaving--;
+        if (stopping && active.size === 0) whenIdle?.();
+      } else giveSlotBack(lane, job);
     };
     work(job).then(ended, ended);
+  }
+
+  function giveSlotBack(lane: LaneState, job: ActiveJob): void {
+    if (job.found === "aside") {
+      lane.aside--;
+      lane.inFlight++; // which the next line takes back
+    }
+    free(lane, job.row.key);
+    pump(lane);
+  }
+
+  function leave(job: ActiveJob): void {
+    const lane = laneOf(job.row.lane);
+    if (lane.leaving >= MOST_LEAVING) return;
+    lane.leaving++;
+    job.hasLeft = true;
+    giveSlotBack(lane, job);
   }
 
   async function work(job: ActiveJob): Promise<void> {
@@ -474,7 +494,7 @@ export function createRunner(deps: {
       return { unfinished: rest.length };
     },
 
-    inFlight: () => perLane((lane) => lane.inFlight + lane.aside),
+    inFlight: () => perLane((lane) => lane.inFlight + lane.aside + lane.leaving),
     queued: () => perLane((lane) => lane.queue.size),
   };
 }

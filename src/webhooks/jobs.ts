@@ -97,6 +97,8 @@ export function deliveryAttempt(
       }
       concurrency.learn(target.id, outcomeOf(answered));
       const result = resultOf(lease, delivery, target, answered);
+      // In a line the next begins by what is recorded here.
+      if (!target.ordered) job.leave();
       // The receiver has it: a disk that refuses for a while must not have it sent again.
       const alert = alerts.prepare(target.id, result.state);
       const held = await persist(

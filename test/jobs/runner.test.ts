@@ -86,6 +86,44 @@ describe("placing", () => {
     expect(refs()).toEqual(["a", "b", "c", "d"]);
   });
 
+  test("a job that only waits for its record gives its slot to the next, once, and a stop waits for it", async () => {
+    const { add, refs, started, runner } = setup();
+    await add({ ref: "a" }, { ref: "b" }, { ref: "c" }, { ref: "d" });
+    started[0]!.run.leave();
+    started[0]!.run.leave();
+    await settled();
+    expect(refs()).toEqual(["a", "b", "c"]);
+    expect(runner.inFlight().runs).toBe(3);
+    for (const { end } of started) end();
+    await settled();
+    started[3]!.run.leave();
+    let stopped = false;
+    const stop = runner.stop(10_000).then(({ unfinished }) => {
+      stopped = true;
+      return unfinished;
+    });
+    await settled();
+    expect([refs(), stopped]).toEqual([["a", "b", "c", "d"], false]);
+    started[3]!.end();
+    expect(await stop).toBe(0);
+    expect(runner.inFlight().runs).toBe(0);
+  });
+
+  test("when too many wait for their record, the others keep their slots", async () => {
+    const { runner, store, started } = setup({ kind: { per_key: 10_000 } });
+    const all = Array.from({ length: 2_000 }, (_, n) =>
+      runner.place("run", { ref: `r${n}`, key: "k", tenant: "t" }),
+    );
+    await store.insert(all.map(({ row }) => row));
+    runner.committed(all);
+    for (let seen = -1; seen !== started.length; ) {
+      seen = started.length;
+      for (const { run } of started) run.leave();
+      await settled();
+    }
+    expect(started.length).toBe(1_024 + 4);
+  });
+
   test("a new job does not overtake an older one of its key", async () => {
     const { add, refs, started } = setup({ kind: { per_key: 1 } });
     await add({ ref: "a" });

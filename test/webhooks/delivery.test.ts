@@ -361,6 +361,7 @@ describe("a crash", () => {
       signal: new AbortController().signal,
       cancel: new AbortController().signal,
       isAborted: () => false,
+      leave: () => {},
       news: { count: () => 0, listen: () => () => {} },
     };
     await expect(job.run(row.ref, run)).rejects.toThrow("killed");
