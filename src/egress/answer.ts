@@ -48,6 +48,11 @@ export class Body {
     return this.#isEnded;
   }
 
+  /** Of what has come and was not taken, in bytes. */
+  get size(): number {
+    return this.#size;
+  }
+
   /** What has come, in one piece, without waiting; undefined if nothing has. */
   take(): Uint8Array | undefined {
     const { length } = this.#chunks;

@@ -10,6 +10,17 @@ const DECODERS: Record<string, () => Transform> = {
   br: () => zlib.createBrotliDecompress(),
 };
 
+/** A body that came whole with the head and is no longer than `max` bytes, as nearly all are: nothing to wait for. */
+export function come(
+  { headers, body }: Answer,
+  max: number,
+): { body: Uint8Array; truncated: false } | undefined {
+  if (headers["content-encoding"] !== undefined || !body.isEnded || body.size > max) return undefined;
+  return { body: body.take() ?? EMPTY, truncated: false };
+}
+
+const EMPTY = new Uint8Array(0);
+
 /**
  * Reads a body until `max` bytes, counted after decompression; what is longer is cut and its connection
  * closed, so neither an endless body nor a bomb costs more than `max` and one chunk.
@@ -29,12 +40,6 @@ export async function collect(
     answer.body.destroy();
     return { body: join(chunks, max), truncated: true };
   };
-  const encoding = answer.headers["content-encoding"];
-  if (encoding === undefined) {
-    // Nearly always everything came with the head: nothing to wait for.
-    for (let chunk = answer.body.take(); chunk; chunk = answer.body.take()) if (take(chunk)) return cut();
-    if (answer.body.isEnded) return { body: join(chunks, size), truncated: false };
-  }
   for await (const chunk of decoded(answer)) if (take(chunk)) return cut();
   return { body: join(chunks, size), truncated: false };
 }

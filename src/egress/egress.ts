@@ -6,7 +6,7 @@ import type { Cancel } from "../lib/cancel.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Fault } from "../lib/errors.ts";
 import type { Answer } from "./answer.ts";
-import { chunksOf, collect } from "./body.ts";
+import { chunksOf, collect, come } from "./body.ts";
 import { createDial, type Resolve } from "./dial.ts";
 import { type EgressError, toEgressError } from "./errors.ts";
 import { createGuard, type Target, targetOf } from "./guard.ts";
@@ -24,6 +24,8 @@ export type EgressRequest = {
   url: string;
   /** Framing headers (host, content-length, connection, ...) are ours; given ones are dropped. */
   headers?: Record<string, string>;
+  /** More of them, the same object in many requests, which nobody changes: they are looked at once. */
+  alike?: Record<string, string>;
   body?: string | Uint8Array;
   /** From the start to the last byte, redirects included. */
   timeoutMs: number;
@@ -108,7 +110,7 @@ export function createEgress(
 
   async function connect({ target, trusted, connectMs }: Hop, limit: Limit): Promise<Wire> {
     const pool = trusted ? pools.trusted : pools.guarded;
-    return new Wire(target.url.origin, await dial.connect(target, trusted, limit, connectMs), beat, {
+    return new Wire(target.origin, await dial.connect(target, trusted, limit, connectMs), beat, {
       ended: (wire) => pool.put(wire),
       closed: (wire) => pool.remove(wire),
     });
@@ -116,7 +118,7 @@ export function createEgress(
 
   async function sendOnce(hop: Hop, limit: Limit): Promise<Answer> {
     const request = outgoing(hop, dial.proxyHeaders(hop.target));
-    const idle = (hop.trusted ? pools.trusted : pools.guarded).take(hop.target.url.origin);
+    const idle = (hop.trusted ? pools.trusted : pools.guarded).take(hop.target.origin);
     if (!idle) return (await connect(hop, limit)).send(request, limit);
     try {
       return await idle.send(request, limit);
@@ -135,7 +137,7 @@ export function createEgress(
       if (!location) return { answer, url: hop.target.url.href };
       answer.body.destroy();
       // The operator vouched for the target that was named, not for where it points.
-      const trusted = hop.trusted && new URL(location).origin === hop.target.url.origin;
+      const trusted = hop.trusted && new URL(location).origin === hop.target.origin;
       hop = nextHop(hop, answer.status, allowed(location, trusted), trusted);
     }
   }
@@ -146,7 +148,8 @@ export function createEgress(
       const limit = new Limit(request);
       try {
         const { answer, url } = await open(request, limit);
-        const { body, truncated } = await collect(answer, request.maxBytes);
+        const { body, truncated } =
+          come(answer, request.maxBytes) ?? (await collect(answer, request.maxBytes));
         if (limit.error) throw limit.error; // without a length, a body that was cut off looks ended
         const { status, headers } = answer;
         return { url, status, headers, body, truncated, durationMs: performance.now() - started };

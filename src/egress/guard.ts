@@ -86,6 +86,7 @@ export type Target = {
   host: string;
   port: number;
   path: string;
+  origin: string;
   literal: boolean;
 };
 
@@ -108,7 +109,15 @@ export function targetOf(text: string): Target {
   if (port === 0) throw bad("port 0 cannot be reached");
   const host = url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
   if (host === "" || host.endsWith(".")) throw bad("the host name is empty");
-  return { url, secure, host, port, path: url.pathname + url.search, literal: parse(host) !== undefined };
+  return {
+    url,
+    secure,
+    host,
+    port,
+    path: url.pathname + url.search,
+    origin: url.origin,
+    literal: parse(host) !== undefined,
+  };
 }
 
 /**

@@ -40,6 +40,8 @@ export type Hop = {
   target: Target;
   method: string;
   headers: Record<string, string>;
+  /** Without what is dropped. */
+  alike?: HeaderLines;
   body?: string | Uint8Array;
   trusted: boolean;
   connectMs?: number;
@@ -47,12 +49,47 @@ export type Hop = {
 };
 
 export function firstHop(request: EgressRequest, target: Target): Hop {
-  const { body, headers: given = {} } = request;
+  const { body, headers: given = {}, alike } = request;
   const headers: Record<string, string> = { host: target.url.host };
   for (const name in given) if (!isDropped(name)) headers[name] = given[name]!;
   if (body !== undefined) headers["content-length"] = lengthOf(body);
   const { method, trusted = false, connectMs, trickles } = request;
-  return { target, method, headers, body, trusted, connectMs, trickles };
+  return { target, method, headers, alike: alike && keptLines(alike), body, trusted, connectMs, trickles };
+}
+
+const kept = new WeakMap<object, HeaderLines>();
+
+function keptLines(alike: Record<string, string>): HeaderLines {
+  let lines = kept.get(alike);
+  if (!lines) {
+    const headers = Object.fromEntries(Object.entries(alike).filter(([name]) => !isDropped(name)));
+    lines = { headers, ...linesOf(headers) };
+    kept.set(alike, lines);
+  }
+  return lines;
+}
+
+/** Headers and their lines on the wire; `isPlain`: of ASCII alone. */
+export type HeaderLines = { headers: Record<string, string>; text: string; isPlain: boolean };
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const PLAIN = /^[\t\x20-\x7e]*$/;
+const ALLOWED = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Throws EgressError `other` for what cannot be a header: a line break in a value would be a second header. */
+export function linesOf(headers: Record<string, string>): { text: string; isPlain: boolean } {
+  let text = "";
+  let isPlain = true;
+  for (const name in headers) {
+    const value = headers[name]!;
+    if (!NAME.test(name)) throw new EgressError("other", "a header's name has forbidden characters");
+    if (!PLAIN.test(value)) {
+      if (!ALLOWED.test(value)) throw new EgressError("other", `header ${name} has forbidden characters`);
+      isPlain = false;
+    }
+    text += `${name}: ${value}\r\n`;
+  }
+  return { text, isPlain };
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -67,12 +104,12 @@ export function locationOf(hop: Hop, { status, headers }: Head): string | undefi
 
 /** The request a redirect asks for: RFC 9110 section 15.4. */
 export function nextHop(hop: Hop, status: number, target: Target, trusted: boolean): Hop {
-  const sameOrigin = target.url.origin === hop.target.url.origin;
+  const sameOrigin = target.origin === hop.target.origin;
   const becomesGet =
     (status === 303 && hop.method !== "HEAD") ||
     ((status === 301 || status === 302) && hop.method === "POST");
   const headers: Record<string, string> = { host: target.url.host };
-  for (const [name, value] of Object.entries(hop.headers)) {
+  for (const [name, value] of Object.entries({ ...hop.alike?.headers, ...hop.headers })) {
     const lower = name.toLowerCase();
     if (lower === "host" || lower === "content-length" || (becomesGet && lower === "content-type")) continue;
     if (sameOrigin || HARMLESS.has(lower)) headers[name] = value;
@@ -85,5 +122,6 @@ export function nextHop(hop: Hop, status: number, target: Target, trusted: boole
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 
 /** Whether a second copy could do no harm: the method promises it, or a key lets the receiver tell. */
-export const maySendAgain = ({ method, headers }: Hop): boolean =>
-  IDEMPOTENT.has(method) || Object.keys(headers).some((name) => /^(webhook-id|idempotency-key)$/i.test(name));
+export const maySendAgain = ({ method, headers, alike }: Hop): boolean =>
+  IDEMPOTENT.has(method) ||
+  Object.keys({ ...alike?.headers, ...headers }).some((name) => /^(webhook-id|idempotency-key)$/i.test(name));

@@ -95,14 +95,14 @@ export class ResponseReader {
   }
 
   #readHead(all: Buffer, from: number): number {
-    const bytes = all.subarray(from);
+    const bytes = from === 0 ? all : all.subarray(from);
     const at = bytes.indexOf("\r\n\r\n");
     if (at === -1 ? bytes.length > LONGEST_HEAD : at > LONGEST_HEAD) throw nonsense("its head is too long");
     if (at === -1) {
       if (!couldBeHttp(bytes)) throw nonsense("it does not begin with HTTP/1");
       return 0;
     }
-    const { minor, head } = parseHead(bytes.toString("latin1", 0, at));
+    const { minor, head } = readHead(bytes.toString("latin1", 0, at));
     if (head.status < 200) {
       if (head.status === 101) throw nonsense("it changes the protocol");
       return at + 4;
@@ -202,7 +202,25 @@ const START = "HTTP/1.";
 
 const couldBeHttp = (bytes: Buffer): boolean => START.startsWith(bytes.toString("latin1", 0, START.length));
 
-function parseHead(text: string): { minor: string; head: Head } {
+type Read = { minor: string; head: Head };
+
+// A receiver says the same to everybody within a second, by when its Date moves on.
+const heads = new Map<string, Read>();
+const MOST_HEADS = 64;
+const LONGEST_KEPT = 1_024;
+
+function readHead(text: string): Read {
+  const known = heads.get(text);
+  if (known) return known;
+  const read = parseHead(text);
+  if (text.length > LONGEST_KEPT) return read;
+  Object.freeze(read.head.headers);
+  if (heads.size >= MOST_HEADS) heads.clear();
+  heads.set(text, read);
+  return read;
+}
+
+function parseHead(text: string): Read {
   const lines = text.split("\r\n");
   const first = STATUS_LINE.exec(lines[0]!);
   if (!first) throw nonsense("it does not begin with a status");

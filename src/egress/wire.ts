@@ -2,7 +2,7 @@ import type { Beat } from "../lib/beat.ts";
 import { type Answer, Body, type Flow } from "./answer.ts";
 import { EgressError, toEgressError } from "./errors.ts";
 import { Gathering } from "./gathering.ts";
-import type { Hop } from "./hop.ts";
+import { type Hop, linesOf } from "./hop.ts";
 import type { Limit } from "./limit.ts";
 import type { Line } from "./line.ts";
 import { type Head, type Receiver, ResponseReader } from "./response-reader.ts";
@@ -185,33 +185,20 @@ const cutOff = () =>
   new EgressError("connection_reset", "the connection was closed before the answer was complete");
 
 const METHOD = /^[A-Z]{1,32}$/;
-const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const PLAIN = /^[\t\x20-\x7e]*$/;
-const ALLOWED = /^[\t\x20-\x7e\x80-\xff]*$/;
-
 /**
  * Throws EgressError `other` for what cannot be a header: a line break in a value would be a second header.
  * `proxyHeaders`: a proxy carries it, which is asked by the whole address and gets these as well.
  */
 export function outgoing(
-  { target, method, headers: own, body, trickles = false }: Hop,
+  { target, method, headers: own, alike, body, trickles = false }: Hop,
   proxyHeaders?: Record<string, string>,
 ): Outgoing {
   if (!METHOD.test(method)) throw new EgressError("other", "the method is not one");
   const headers = proxyHeaders ? { ...own, ...proxyHeaders } : own;
-  const address = proxyHeaders ? target.url.origin + target.path : target.path;
-  let head = `${method} ${address} HTTP/1.1\r\n`;
-  let isPlain = true;
-  for (const name in headers) {
-    const value = headers[name]!;
-    if (!NAME.test(name)) throw new EgressError("other", "a header's name has forbidden characters");
-    if (!PLAIN.test(value)) {
-      if (!ALLOWED.test(value)) throw new EgressError("other", `header ${name} has forbidden characters`);
-      isPlain = false;
-    }
-    head += `${name}: ${value}\r\n`;
-  }
-  head += "\r\n";
+  const address = proxyHeaders ? target.origin + target.path : target.path;
+  const lines = linesOf(headers);
+  const isPlain = lines.isPlain && alike?.isPlain !== false;
+  const head = `${method} ${address} HTTP/1.1\r\n${lines.text}${alike?.text ?? ""}\r\n`;
   // As text it is encoded where it is sent, and no buffer is made for it.
   if (isPlain && typeof body !== "object") return { method, bytes: head + (body ?? ""), trickles };
   return { method, bytes: Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body ?? "")]), trickles };

@@ -280,16 +280,19 @@ export function createRunner(deps: {
       const backoff = Math.min(1_000 * 2 ** Math.min(row.attempt, 10), LONGEST_BACKOFF_MS);
       fate = { kind: "retry", at: clock.now() + backoff, reason: message };
     }
-    await carryOut(row, lease, fate);
+    if (fate.kind !== "settled") await carryOut(row, lease, fate);
+    else if (fate.due !== undefined) armTimer(laneOf(row.lane), fate.due);
   }
 
   // The disk may refuse for a while; the job keeps its slot until its end is on record.
-  async function carryOut(row: JobRow, lease: Lease, fate: Fate): Promise<void> {
+  async function carryOut(
+    row: JobRow,
+    lease: Lease,
+    fate: Exclude<Fate, { kind: "settled" }>,
+  ): Promise<void> {
     for (;;) {
       try {
-        if (fate.kind === "settled") {
-          if (fate.due !== undefined) armTimer(laneOf(row.lane), fate.due);
-        } else if (fate.kind === "done") {
+        if (fate.kind === "done") {
           if (!lease.unstored) await store.finish(lease);
         } else {
           if (lease.unstored) await kindOf(row.kind).unstored?.putDown(row, fate.at, fate.reason);

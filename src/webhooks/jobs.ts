@@ -90,8 +90,15 @@ export function deliveryAttempt(
       const { url } = target;
       let answered: Answered;
       try {
-        const headers = deliveryHeaders(deps, target, outgoing);
-        answered = await sendOnce(deps, { url, headers, body, timeoutMs: ATTEMPT_MS, signal: job.cancel });
+        const { alike, headers } = deliveryHeaders(deps, target, outgoing);
+        answered = await sendOnce(deps, {
+          url,
+          alike,
+          headers,
+          body,
+          timeoutMs: ATTEMPT_MS,
+          signal: job.cancel,
+        });
       } finally {
         entry.leave();
       }

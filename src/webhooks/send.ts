@@ -40,7 +40,24 @@ type Headers = Record<string, string>;
 export const isOurs = (name: string): boolean =>
   /^(content-type|user-agent|webhook-.*|x-service-.*)$/i.test(name);
 
-/** All headers of an attempt, the subscription's own first: none of them can displace ours. */
+type Opened = ReturnType<typeof openSubscription>;
+const alikes = new WeakMap<Opened, { version: string; headers: Headers }>();
+
+/** What every attempt for a subscription carries alike, its own headers first: none can displace ours. */
+function alikeOf(opened: Opened, version: string): Headers {
+  const known = alikes.get(opened);
+  if (known?.version === version) return known.headers;
+  const own = { ...opened.headers, ...authenticationHeaders(opened.authentication) };
+  const headers = {
+    ...Object.fromEntries(Object.entries(own).filter(([name]) => !isOurs(name))),
+    "Content-Type": "application/json",
+    "User-Agent": `Errand/${version}`,
+  };
+  alikes.set(opened, { version, headers });
+  return headers;
+}
+
+/** All headers of an attempt: `alike` is the same object for each of a subscription. */
 export function deliveryHeaders(
   { vault, clock, version }: Pick<Sender, "vault" | "clock" | "version">,
   target: Pick<
@@ -48,22 +65,15 @@ export function deliveryHeaders(
     "id" | "secret" | "previous_secret" | "previous_secret_until" | "authentication" | "headers"
   >,
   { id, body, attempt, hop }: Outgoing,
-): Record<string, string> {
-  const { secret, previous_secret, authentication, headers } = openSubscription(vault, target);
+): { alike: Headers; headers: Headers } {
+  const opened = openSubscription(vault, target);
+  const { secret, previous_secret } = opened;
   const overlaps = previous_secret !== undefined && (target.previous_secret_until ?? 0) > clock.now();
-  return {
-    ...headers,
-    ...authenticationHeaders(authentication),
-    "Content-Type": "application/json",
-    "User-Agent": `Errand/${version}`,
-    ...signatureHeaders(
-      secret,
-      { id, at: realTime(clock).now(), body },
-      overlaps ? previous_secret : undefined,
-    ),
-    "X-Service-Attempt": String(attempt),
-    "X-Service-Hop": String(hop),
-  };
+  const at = realTime(clock).now();
+  const headers = signatureHeaders(secret, { id, at, body }, overlaps ? previous_secret : undefined);
+  headers["X-Service-Attempt"] = String(attempt);
+  headers["X-Service-Hop"] = String(hop);
+  return { alike: alikeOf(opened, version), headers };
 }
 
 /** Sends once. Throws only when the attempt was given up by `signal`. */
@@ -72,6 +82,7 @@ export async function sendOnce(
   request: {
     url: string;
     headers: Headers;
+    alike?: Headers;
     body: string;
     timeoutMs: number;
     signal?: Cancel;
@@ -80,14 +91,25 @@ export async function sendOnce(
   const started_at = clock.now();
   const started = performance.now();
   try {
-    const answer = await egress.request({ method: "POST", ...request, maxBytes: LONGEST_ANSWER });
+    const { url, headers, alike, body, timeoutMs, signal } = request;
+    const maxBytes = LONGEST_ANSWER;
+    const answer = await egress.request({
+      method: "POST",
+      url,
+      headers,
+      alike,
+      body,
+      timeoutMs,
+      signal,
+      maxBytes,
+    });
     return {
       started_at,
       response_code: answer.status,
       response_time_ms: Math.round(answer.durationMs),
-      response_excerpt: excerptOf(answer.body, request.headers),
+      response_excerpt: excerptOf(answer.body, request),
       error_class: null,
-      error: refusalOf(answer.status, answer.headers["location"], request.headers),
+      error: refusalOf(answer.status, answer.headers["location"], request),
       retry_after_ms: parseRetryAfter(answer.headers["retry-after"], realTime(clock).now()),
       truncated: answer.truncated,
     };
@@ -104,7 +126,9 @@ export async function sendOnce(
   }
 }
 
-function refusalOf(status: number, location: string | undefined, sent: Headers): string | null {
+type Sent = { headers: Headers; alike?: Headers };
+
+function refusalOf(status: number, location: string | undefined, sent: Sent): string | null {
   if (status >= 200 && status < 300) return null;
   const moved =
     status >= 300 && status < 400 && location
@@ -113,15 +137,15 @@ function refusalOf(status: number, location: string | undefined, sent: Headers):
   return `the receiver answered ${status}${moved}`;
 }
 
-function excerptOf(body: Uint8Array, sent: Headers): string | null {
+function excerptOf(body: Uint8Array, sent: Sent): string | null {
   if (body.length === 0) return null;
   const text = withoutCredentials(new TextDecoder().decode(body), sent);
   return text.slice(0, EXCERPT_LENGTH).replaceAll("\u0000", "\ufffd");
 }
 
 // Whole texts and not what will be left of them: a credential that is cut in two is not found.
-function withoutCredentials(text: string, sent: Headers): string {
-  const credentials = Object.entries(sent)
+function withoutCredentials(text: string, sent: Sent): string {
+  const credentials = Object.entries({ ...sent.alike, ...sent.headers })
     .filter(([name]) => !isOurs(name))
     .flatMap(([name, value]) =>
       /^authorization$/i.test(name) ? [value, ...inAuthorization(value)] : [value],

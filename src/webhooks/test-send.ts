@@ -28,7 +28,8 @@ export function createTestSend(
     const id = newId();
     const body = sampleBody(webhook, { id, kind, at, data });
     const outgoing = { id, body, attempt: 1, hop: 1 };
-    const headers = { ...deliveryHeaders(deps, webhook, outgoing), "X-Service-Test": "true" };
+    const { alike, headers: own } = deliveryHeaders(deps, webhook, outgoing);
+    const headers = { ...alike, ...own, "X-Service-Test": "true" };
     const request = { url: webhook.url, headers, body };
     const {
       retry_after_ms: _,

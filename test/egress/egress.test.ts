@@ -263,6 +263,29 @@ describe("redirects", () => {
     expect(seen).toHaveLength(4);
   });
 
+  test("headers that many requests have alike go out with each, are no way around a check, and follow no further", async () => {
+    const other = receiver(() => new Response("other"));
+    const { url, seen } = receiver((request) =>
+      request.url.endsWith("/away") ? to(`${other.url}/x`, 307) : new Response("ok"),
+    );
+    const out = egress();
+    const alike = { "X-Api-Key": "k", "User-Agent": "me", "Content-Length": "999", "Transfer-Encoding": "x" };
+    for (const headers of [{ "X-Own": "1" }, { "X-Own": "2" }])
+      await out.request(post(url, { headers, alike }));
+    expect(seen.map(({ headers, body }) => [headers.get("x-own"), headers.get("x-api-key"), body])).toEqual([
+      ["1", "k", "hello"],
+      ["2", "k", "hello"],
+    ]);
+    await out.request(post(`${url}/away`, { alike, redirects: 1 }));
+    const followed = other.seen[0]!;
+    expect([followed.headers.get("x-api-key"), followed.headers.get("user-agent")]).toEqual([null, "me"]);
+    const split = { "X-Api-Key": "k\r\nX-Other: 1" };
+    for (let n = 0; n < 2; n++) expect(await failure(out.request(post(url, { alike: split })))).toBe("other");
+    const latin = { "X-Name": "\u00fc" };
+    await out.request(post(url, { alike: latin, body: "\u20ac" }));
+    expect(seen.at(-1)?.body).toBe("\u20ac");
+  });
+
   test("credentials do not follow to another origin", async () => {
     const other = receiver(() => new Response("other"));
     const { url } = receiver(() => to(`${other.url}/x`, 307));
