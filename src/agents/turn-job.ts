@@ -90,7 +90,13 @@ export function turnJob(deps: Deps): JobKind {
     const end: AnswerEnd = await answer(deps, { agent, turn, message_id, journal, signal }, (part) =>
       log.append(part),
     );
-    if (end.state === "interrupted") throw new Error("interrupted");
+    if (end.state === "interrupted") {
+      const now = await store.turn(turn.id);
+      if (now?.state === "running") throw new Error("interrupted");
+      // Ended between its start and its entry among those that can be stopped: nothing is left to do.
+      tellEnd(log, { reason: "stopped" });
+      return settled;
+    }
     if (end.cause !== undefined)
       deps.report("a turn failed unexpectedly", { turn_id: turn.id, error: end.cause });
     if (end.state === "failed" && end.retryable && job.attempt < MOST_ATTEMPTS) {

@@ -35,6 +35,22 @@ async function served(w: World, id: string, answer: (call: Call, n: number) => v
 }
 
 describe("a message by webhook", () => {
+  test("whose turn is ended as it begins is no failure of a job", async () => {
+    const w = world({ model: "server" });
+    const agent = await w.anAgent();
+    const { id } = await w.enqueue(agent, "Hi", {});
+    const call = await w.server.next();
+    // As deleting its conversation leaves it, where the turn was not yet among those that can be stopped.
+    for (const table of ["jobs", "turns", "messages", "conversations"]) {
+      w.storage.reader.run(`DELETE FROM ${table}`);
+    }
+    w.runner.cancel(id);
+    for (let n = 0; n < 50 && !call.gone.aborted; n++) await settled();
+    for (let n = 0; n < 50 && w.runner.inFlight().turns > 0; n++) await settled();
+    expect(w.runner.inFlight().turns).toBe(0);
+    expect(w.reports).toEqual([]);
+  });
+
   test("is on record with its job before it is answered, and answered then", async () => {
     const w = world({ model: "server" });
     w.subscribe("agent.*");
