@@ -27,10 +27,15 @@ const key = await createKey(data);
 const args = ["--log-level", "warn", "--retention-days", "0"];
 
 const tell = (text: string) => console.log(text);
-async function makeWorkflow({ workspace_id }: Key): Promise<string> {
-  const errand = await startErrand({ data, key, args });
+async function makeWorkflow(key: Key, folder = data): Promise<string> {
+  const { workspace_id } = key;
+  const errand = await startErrand({ data: folder, key, args });
   const made = await errand.api<{ id: string }>("POST", `/api/workflows?workspace_id=${workspace_id}`, {
-    nodes: [{ node_type_name: "set_variables", name: "a", input_config: { variables: { n: 1 } } }],
+    nodes: ["a", "b", "c"].map((name) => ({
+      node_type_name: "set_variables",
+      name,
+      input_config: { variables: { n: 1 } },
+    })),
   });
   await errand.api("POST", `/api/workflows/${made.body.id}/executions`, { response_type: "result" });
   await errand.stop();
@@ -92,6 +97,31 @@ async function measurePrune(errand: Errand, workflow_id: string): Promise<void> 
   );
 }
 
+const QUEUED = 1_000;
+
+/** From a start's first answer until the last of so many queued runs of three nodes has ended. */
+async function measureQueue(): Promise<void> {
+  const own = scratch();
+  try {
+    const its = await createKey(own);
+    await makeWorkflow(its, own);
+    writeOrphans(own, its, QUEUED);
+    const errand = await startErrand({ data: own, key: its, args });
+    const began = performance.now();
+    let left = QUEUED;
+    while (left > 0) {
+      const { headers } = await errand.api("GET", "/api/executions?status=running&limit=1");
+      left = Number(headers.get("x-total-count"));
+    }
+    tell(
+      `${QUEUED} queued runs of 3 nodes: done ${Math.round(performance.now() - began)} ms after the first answer`,
+    );
+    await errand.stop();
+  } finally {
+    discard(own);
+  }
+}
+
 try {
   const workflow_id = await makeWorkflow(key);
   writeHistory(data, EXECUTIONS);
@@ -106,6 +136,7 @@ try {
   errand = await startErrand({ data, key, args });
   tell(`start with ${ORPHANS} orphaned jobs: first answer after ${Math.round(errand.startedInMs)} ms`);
   await errand.stop();
+  await measureQueue();
 } finally {
   discard(data);
 }
