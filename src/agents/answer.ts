@@ -41,8 +41,8 @@ export type AnswerRequest = {
   message_id: string;
   journal: Journal;
   signal: AbortSignal;
-  /** What there is to answer, where it need not be looked up. */
-  heard?: MessageRow[] | undefined;
+  /** The message that is answered, where it may not be on record yet; `isFirst`: nothing was said before it. */
+  heard?: { message: MessageRow; isFirst: boolean } | undefined;
 };
 
 export const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
@@ -59,7 +59,7 @@ export async function answer(
 ): Promise<AnswerEnd> {
   const { agent, turn } = request;
   const hear = async () => {
-    const history = request.heard ?? (await deps.store.history(turn, HISTORY));
+    const history = await historyOf(deps, request);
     const heard = history.filter((message) => message.turn_id !== turn.id || message.role === "user");
     return messagesOf(agent.settings.system_prompt, heard, await picturesOf(deps, heard));
   };
@@ -106,6 +106,13 @@ export async function answerWhat(
     const stopped = { code: "INTERRUPTED", message: "The answer was interrupted." };
     return { ...failure, state: "interrupted", error: stopped, retryable: true };
   }
+}
+
+async function historyOf({ store }: AnswerDeps, { turn, heard }: AnswerRequest): Promise<MessageRow[]> {
+  if (heard?.isFirst) return [heard.message];
+  const history = await store.history(turn, HISTORY);
+  if (!heard || history.some(({ id }) => id === heard.message.id)) return history;
+  return [...history.slice(1 - HISTORY), heard.message];
 }
 
 async function picturesOf({ attachments }: AnswerDeps, history: MessageRow[]): Promise<Pictures> {

@@ -17,7 +17,8 @@ export type LiveTurn = {
   stranger?: Stranger;
 };
 
-type Running = { turn: LiveTurn; controller: AbortController; begin: () => void };
+/** `isOnRecord`: until then it has its place, and nobody may read it. */
+type Running = { turn: LiveTurn; controller: AbortController; begin: () => void; isOnRecord: boolean };
 
 /** Why a turn was aborted, where somebody asked for it. */
 export const STOPPED = new Error("stopped");
@@ -48,36 +49,47 @@ export class LiveTurns {
 
   /**
    * A turn takes its place behind those of its conversation that run already: one answer at a time, in the
-   * order of the messages. `first` resolves when it is its turn; the signal tells it to stop.
+   * order of the messages. `first` resolves when it is its turn; the signal tells it to stop. One that is not on
+   * record yet is shown to readers from `show` on.
    */
-  open(turn: LiveTurn): { signal: AbortSignal; first: Promise<void> } {
+  open(turn: LiveTurn, isOnRecord = true): { signal: AbortSignal; first: Promise<void>; show: () => void } {
     const { conversation_id } = turn;
     const controller = new AbortController();
     const { promise: first, resolve: begin } = Promise.withResolvers<void>();
-    const running = { turn, controller, begin };
+    const running = { turn, controller, begin, isOnRecord };
+    const show = () => {
+      running.isOnRecord = true;
+      this.#ended.delete(conversation_id);
+    };
     const line = this.#lines.get(conversation_id) ?? [];
     line.push(running);
     this.#lines.set(conversation_id, line);
     this.#running.set(turn.turn_id, running);
-    this.#ended.delete(conversation_id);
+    if (isOnRecord) show();
     if (line.length === 1) begin();
-    return { signal: controller.signal, first };
+    return { signal: controller.signal, first, show };
   }
 
   close(turn: LiveTurn): void {
     const { conversation_id } = turn;
+    const isOnRecord = this.#running.get(turn.turn_id)?.isOnRecord;
     this.#running.delete(turn.turn_id);
     const line = (this.#lines.get(conversation_id) ?? []).filter((each) => each.turn !== turn);
     line[0]?.begin();
     if (line.length > 0) this.#lines.set(conversation_id, line);
     else {
       this.#lines.delete(conversation_id);
-      this.#ended.set(conversation_id, turn);
-      this.#clock.after(KEPT_MS, () => {
-        if (this.#ended.peek(conversation_id) === turn) this.#ended.delete(conversation_id);
-      });
+      if (isOnRecord) this.#keep(turn);
     }
     if (this.#running.size === 0) for (const wake of this.#whenIdle.splice(0)) wake();
+  }
+
+  #keep(turn: LiveTurn): void {
+    const { conversation_id } = turn;
+    this.#ended.set(conversation_id, turn);
+    this.#clock.after(KEPT_MS, () => {
+      if (this.#ended.peek(conversation_id) === turn) this.#ended.delete(conversation_id);
+    });
   }
 
   /** The newest turn of a conversation, while it runs and a minute longer. */
@@ -87,12 +99,12 @@ export class LiveTurns {
 
   /** The newest turn of a conversation, while it runs or waits. */
   running(conversation_id: string): LiveTurn | undefined {
-    return this.#lines.get(conversation_id)?.at(-1)?.turn;
+    return this.#lines.get(conversation_id)?.findLast(({ isOnRecord }) => isOnRecord)?.turn;
   }
 
-  /** All that run or wait. */
+  /** All that run or wait and are on record. */
   all(): LiveTurn[] {
-    return [...this.#running.values()].map(({ turn }) => turn);
+    return [...this.#running.values()].filter(({ isOnRecord }) => isOnRecord).map(({ turn }) => turn);
   }
 
   /** A turn that runs or waits. */

@@ -12,12 +12,12 @@ import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { tidyUp } from "./afterwards.ts";
 import { modelOf } from "./agent-model.ts";
-import { type AnswerDeps, answer } from "./answer.ts";
+import { type AnswerDeps, type AnswerRequest, answer } from "./answer.ts";
 import { createApprovals, type Verdict } from "./approvals.ts";
 import type { Attachments } from "./attachments.ts";
 import { branchOf } from "./branch.ts";
 import type { ConversationRecords } from "./conversation-records.ts";
-import type { ConversationRow, ConversationStore, MessageRow, TurnRow } from "./conversation-store.ts";
+import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { conversationStarted, messageEvent, textOf } from "./events.ts";
 import { strangerTo } from "./for-whom.ts";
 import { Journal } from "./journal.ts";
@@ -85,8 +85,7 @@ type Beginning = Begun & {
   inFirstLine: JsonObject | undefined;
   /** Whether the message came on record: until then nobody may read the answer, and without it there is none. */
   isStored: Promise<boolean>;
-  /** What is answered, where that need not be looked up. */
-  heard?: MessageRow[];
+  heard?: AnswerRequest["heard"];
 };
 
 type Underway = LiveTurn & { log: LivePartLog };
@@ -105,8 +104,6 @@ export function createTurns(deps: Deps) {
   const { store, steps, agents, attachments, models, runner, clock } = deps;
   const live = new LiveTurns(clock);
   const keptWords = createKeptWords({ steps, clock });
-  /** Turns that are answered already and not on record yet. */
-  const unrecorded = new Set<string>();
   const { answerApprovals, answerApproval, pendingApprovals } = createApprovals({ ...deps, live });
 
   /** By the client's id, or by the conversation's own. */
@@ -187,10 +184,11 @@ export function createTurns(deps: Deps) {
           () => false,
         );
         const begun = { agent, conversation, turn, settings, inFirstLine, isStored };
-        // Before a conversation's first message nothing was said: what the model is sent is known while that is put
-        // on record. But a repeated request would ask for nothing.
-        if (isNew && said && spoken.images.length === 0 && !idempotency)
-          underway = start({ ...begun, heard: [said] });
+        // What the model is sent is known while the message is put on record, where nothing is said meanwhile. But a
+        // repeated request would ask for nothing, and what stands in another branch is decided where it is stored.
+        const isNext = !beginning.branch && live.count(conversation.id) === 0;
+        if (isNext && said && spoken.images.length === 0 && !idempotency)
+          underway = start({ ...begun, heard: { message: said, isFirst: isNew } });
         answered = answerOf(await storing, made);
         if (await isStored) underway ??= start(begun);
         return isStored;
@@ -249,13 +247,15 @@ export function createTurns(deps: Deps) {
     running: Underway,
   ) {
     const { message_id, log } = running;
-    const { signal, first } = live.open(running);
+    const { signal, first, show } = live.open(running, false);
     let leaveWords = () => {};
-    unrecorded.add(turn.id);
     void isStored.then((is) => {
-      unrecorded.delete(turn.id);
-      if (is) leaveWords = keptWords.follow(turn.id, log);
-      else live.stop(conversation.id, turn.id);
+      if (!is) {
+        live.stop(conversation.id, turn.id);
+        return;
+      }
+      show();
+      leaveWords = keptWords.follow(turn.id, log);
     });
     try {
       await first;
@@ -374,7 +374,7 @@ export function createTurns(deps: Deps) {
 
     /** Another process deleted agents or conversations: ends what is being answered for them. */
     async haltOrphans(): Promise<void> {
-      const running = live.all().filter(({ turn_id }) => !unrecorded.has(turn_id));
+      const running = live.all();
       if (running.length === 0) return;
       const orphans = new Set(await store.orphans(running.map(({ turn_id }) => turn_id)));
       for (const { turn_id, conversation_id } of running)
