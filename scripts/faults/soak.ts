@@ -4,8 +4,8 @@
  * begun must have come to its end and been told of, and nothing before its time.
  *
  * Memory is taken at rest: once a minute the load pauses for some seconds, and the least of the samples in them
- * counts. Its slope is the median of those between any two rests of the second half (Theil and Sen), which a
- * collection now and then does not bend.
+ * counts, without the pages of the executable, which the system lends and takes back. Its slope is the median of
+ * those between any two rests of the second half (Theil and Sen), which a collection now and then does not bend.
  */
 import { Database } from "bun:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
@@ -23,8 +23,15 @@ export type Report = {
   conversations: number;
   /** Open files at the rests of the second half: fewest, most. */
   files: { least: number; most: number };
-  /** Resident memory at the rests of the second half, and its slope. */
-  memory: { rests: number; first_mb: number; last_mb: number; most_mb: number; mb_per_hour: number };
+  /** Memory of its own at the rests of the second half, and its slope; `resident_mb` is all that is resident. */
+  memory: {
+    rests: number;
+    first_mb: number;
+    last_mb: number;
+    most_mb: number;
+    resident_mb: number;
+    mb_per_hour: number;
+  };
   unfinished: { runs: number; deliveries: number; conversations: number };
   /** Whose end the receiver was never told of. */
   untold: { runs: number; conversations: number };
@@ -36,7 +43,7 @@ export type Report = {
   odd: string[];
 };
 
-type Sample = { at: number; mb: number; files: number };
+type Sample = { at: number; mb: number; resident: number; files: number };
 
 const SAMPLE_MS = 250;
 // How often the load rests, in the times of a whole, and for how long.
@@ -104,7 +111,7 @@ export async function soak(options: {
     rotations: 0,
     conversations: 0,
     files: { least: 0, most: 0 },
-    memory: { rests: 0, first_mb: 0, last_mb: 0, most_mb: 0, mb_per_hour: 0 },
+    memory: { rests: 0, first_mb: 0, last_mb: 0, most_mb: 0, resident_mb: 0, mb_per_hour: 0 },
     unfinished: { runs: 0, deliveries: 0, conversations: 0 },
     untold: { runs: 0, conversations: 0 },
     pruned: 0,
@@ -237,8 +244,10 @@ async function arrange(errand: Errand, workspace: string, receiver: string) {
 }
 
 function sampleOf(pid: number, at: number): Sample {
-  const kb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-  return { at, mb: kb / 1_024, files: readdirSync(`/proc/${pid}/fd`).length };
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const mb = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024;
+  const files = readdirSync(`/proc/${pid}/fd`).length;
+  return { at, mb: mb("RssAnon"), resident: mb("VmRSS"), files };
 }
 
 /** The least of what is seen until then. */
@@ -246,8 +255,13 @@ async function leastOf(pid: number, began: number, until: number): Promise<Sampl
   let least = sampleOf(pid, performance.now() - began);
   while (performance.now() < until) {
     await Bun.sleep(SAMPLE_MS);
-    const { mb, files, at } = sampleOf(pid, performance.now() - began);
-    least = { at, mb: Math.min(mb, least.mb), files: Math.min(files, least.files) };
+    const { at, mb, resident, files } = sampleOf(pid, performance.now() - began);
+    least = {
+      at,
+      mb: Math.min(mb, least.mb),
+      resident: Math.min(resident, least.resident),
+      files: Math.min(files, least.files),
+    };
   }
   return least;
 }
@@ -318,6 +332,7 @@ function measure(rests: Sample[], report: Report): void {
     first_mb: tenths(rests[0]!.mb),
     last_mb: tenths(rests.at(-1)!.mb),
     most_mb: tenths(Math.max(...rests.map(({ mb }) => mb))),
+    resident_mb: tenths(rests.at(-1)!.resident),
     mb_per_hour: tenths((slopes[Math.floor(slopes.length / 2)] ?? 0) * 3_600_000),
   };
 }
