@@ -133,6 +133,9 @@ describe.each(clients)("$name", (client) => {
     const first = client.chat(where).say("Hi");
     const call = await model.next();
     call.say("Hel");
+    // The model is asked while the message is put on record; before that nobody finds an answer.
+    const path = `/api/agents/${agent}/conversations/${where.id}`;
+    while ((await errand.api("GET", path)).status !== 200) await Bun.sleep(1);
     const { promise: joined, resolve: join } = Promise.withResolvers<void>();
     const resumed = client.chat({ ...where, joined: join }).resume!();
     await joined;
