@@ -114,7 +114,8 @@ export function createGate(deps: GateDeps): Gate {
     }
     if (method === "HEAD") return asHead(request, context);
     // A handler of any method answers GET by the app.
-    if (method === "GET") return route.method === "GET" ? whole(route, request, context) : app.fetch(request);
+    if (method === "GET")
+      return route.method === "GET" ? whole(route, request, context) : byApp(request, context);
     try {
       await readBody(request, route, context, Math.max(maxBodyBytes, route.maxBody));
     } catch (error) {
@@ -131,9 +132,15 @@ export function createGate(deps: GateDeps): Gate {
 
   /** The answer to a request of which there is nothing left to check. */
   async function whole(route: Route, request: Request, context: RequestContext): Promise<Response> {
-    if (!route.direct) return app.fetch(request);
+    if (!route.direct) return byApp(request, context);
     const answer = await route.direct(lastSegment(context.path), request, context);
     return answer instanceof Response ? answer : dressed(answer, context);
+  }
+
+  /** Its handlers find the context by the request; those who answer in its place are given it. */
+  function byApp(request: Request, context: RequestContext): Response | Promise<Response> {
+    remember(request, context);
+    return app.fetch(request);
   }
 
   // The app knows GET alone; the answer is the same, its length included, without its body.
@@ -161,7 +168,6 @@ export function createGate(deps: GateDeps): Gate {
     const id = given !== null && REQUEST_ID.test(given) ? given : newId();
     const context = new RequestContext(id, elapsed(), request, server, address);
     if (deps.clock) context.clock = deps.clock;
-    remember(request, context);
     let response: Response;
     try {
       response = await admit(request, context);

@@ -118,7 +118,8 @@ export function defineNode<T extends TSchema>(definition: Definition<T>): NodeTy
     ...(connections
       ? { check: (config: JsonObject) => [...connectionFaults(config), ...(check?.(config) ?? [])] }
       : {}),
-    async run(config: Static<T>, run: NodeRun) {
+    // Not async: that would be one more promise for every step. What it throws its caller catches alike.
+    run(config: Static<T>, run: NodeRun) {
       const fault = input.faults(config)[0];
       if (fault) {
         const { field, expected, received } = fault;
