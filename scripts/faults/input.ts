@@ -51,7 +51,9 @@ const LANES = 8;
 // Half a request is waited for, which is no work for anybody: many wait at a time.
 const RAW_LANES = 48;
 const PATIENCE_MS = 400;
-const LONGEST_ANSWER_MS = 5_000;
+const LONGEST_ANSWER_MS = 60_000;
+// Whoever asks to wait for a run that waits is kept waiting.
+const LONGEST_WAIT_MS = 5_000;
 /** Where refusals have the form that clients of OpenAI's interface know. */
 const OF_OPENAI = /^\/api\/(models|chat|responses)(\/|$)/;
 
@@ -189,8 +191,10 @@ async function walk(
         ...(hasBody ? { body: JSON.stringify(made.body) ?? "null" } : {}),
       };
       const what = `${name} ${JSON.stringify([filled, String(query), made.body]).slice(0, 600)}`;
+      const isPatient = /"result"|"stream"|stream|wait/.test(what);
+      const longest = isPatient ? LONGEST_WAIT_MS : LONGEST_ANSWER_MS;
       const send = async () => {
-        const response = await fetch(url, { ...init, signal: AbortSignal.timeout(LONGEST_ANSWER_MS) });
+        const response = await fetch(url, { ...init, signal: AbortSignal.timeout(longest) });
         return {
           status: response.status,
           type: response.headers.get("content-type"),
@@ -211,11 +215,9 @@ async function walk(
             report.odd.push(`${what}: ${status} without code: ${text.slice(0, 200)}`);
         }
       } catch (error) {
-        // Whoever asks to wait for a run that waits is kept waiting; anything else must be answered.
-        const isPatient =
-          (error as Error).name === "TimeoutError" && /"result"|"stream"|stream|wait/.test(what);
-        note(report.walked, isPatient ? "waiting" : "cut");
-        if (!isPatient) report.odd.push(`${what}: ${(error as Error).message}`);
+        const isWaiting = isPatient && (error as Error).name === "TimeoutError";
+        note(report.walked, isWaiting ? "waiting" : "cut");
+        if (!isWaiting) report.odd.push(`${what}: ${(error as Error).message}`);
       }
     });
     progress?.(`${report.walked.sent} requests made of the description`);
