@@ -22,7 +22,7 @@ export async function recoverStreams({ store, steps, attachments, clock }: Deps)
     unfinished.map(async (turn) => {
       const parts = (await steps.steps(turn.id)).flatMap((step) => (step.path === "" ? step.parts : []));
       const whole = parts.length;
-      for (const words of await steps.words(turn.id)) addWords(parts, words, whole);
+      for (const words of await steps.words(turn.id)) addWords(parts, words, { from: whole });
       await store.finish(interruptedByCrash(turn, parts, clock.now()));
     }),
   );

@@ -172,7 +172,7 @@ async function ask(deps: LoopDeps, loop: Loop, asking: Asking): Promise<void> {
     switch (part.type) {
       case "text":
       case "reasoning":
-        addWords(loop.parts, part, from);
+        addWords(loop.parts, part, { from });
         // What has to have a form is told when it has it.
         if (!format || part.type === "reasoning") append(part);
         break;

@@ -107,6 +107,9 @@ export async function* serverEvents(
   }
 }
 
+// A reader that does not read is owed one chunk, so a part must not be one by itself.
+const MOST_TOGETHER = 4_096;
+
 /** How a provider's events are read, one after the other. Throws ModelError. */
 export type AnswerReading = {
   /** The answer is whole; what comes after is not looked at. */
@@ -125,8 +128,9 @@ export async function* partsOf(
   for await (const several of events) {
     const parts: ModelPart[] = [];
     const tell = (part: ModelPart) => {
-      if (beat.isBusy && (part.type === "text" || part.type === "reasoning")) addWords(parts, part);
-      else parts.push(part);
+      if (beat.isBusy && (part.type === "text" || part.type === "reasoning")) {
+        addWords(parts, part, { most: MOST_TOGETHER });
+      } else parts.push(part);
     };
     let failure: unknown;
     try {

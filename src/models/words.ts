@@ -1,9 +1,16 @@
 export type Words = { type: "text" | "reasoning"; text: string };
 
-/** Adds words to the part before them, from the `from`th on; as one of their own where that is of another kind. */
-export function addWords(parts: (Words | { type: string })[], { type, text }: Words, from = 0): void {
+/**
+ * Adds words to the part before them, from the `from`th on; as one of their own where that is of another kind, or
+ * has `most` characters already.
+ */
+export function addWords(
+  parts: (Words | { type: string })[],
+  { type, text }: Words,
+  { from = 0, most = Number.POSITIVE_INFINITY } = {},
+): void {
   const last = parts.length > from ? parts.at(-1) : undefined;
-  if (last?.type === type) (last as Words).text += text;
+  if (last?.type === type && (last as Words).text.length < most) (last as Words).text += text;
   else parts.push({ type, text });
 }
 

@@ -85,8 +85,8 @@ test.if(process.platform === "linux")(
     expect(said.split(TOKEN).length - 1).toBe(TOKENS);
     const grown = rss() - before;
     for (const socket of slow) socket.destroy();
-    // Six megabytes for each of them would be six hundred.
-    expect(grown).toBeLessThan(150);
+    // Six megabytes for each of them would be six hundred; one reader that reads makes it grow by eighty.
+    expect(grown).toBeLessThan(300);
   },
   60_000,
 );

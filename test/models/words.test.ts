@@ -17,6 +17,12 @@ test("words of one kind that follow each other become one part", () => {
   ]);
 });
 
+test("a part that is long enough takes no more words", () => {
+  const parts: { type: string; text?: string }[] = [];
+  for (const text of ["abc", "de", "fgh"]) addWords(parts, { type: "text", text }, { most: 4 });
+  expect(parts.map(({ text }) => text)).toEqual(["abcde", "fgh"]);
+});
+
 describe("an event like the one before it", () => {
   const wordIn = (event: string): string | undefined => {
     const { word, other } = JSON.parse(event);
