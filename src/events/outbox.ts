@@ -1,4 +1,5 @@
-import type { Placement, Runner } from "../jobs/runner.ts";
+import type { Placement } from "../jobs/placement.ts";
+import type { Runner } from "../jobs/runner.ts";
 import type { Events, NewEvent, Scope } from "./service.ts";
 import type { Outbox } from "./store.ts";
 

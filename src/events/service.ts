@@ -1,5 +1,6 @@
 import type { JobRow } from "../jobs/job.ts";
-import { isStored, type Placement, type Runner } from "../jobs/runner.ts";
+import { isStored, type Placement } from "../jobs/placement.ts";
+import type { Runner } from "../jobs/runner.ts";
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { evaluate } from "../webhooks/conditions.ts";

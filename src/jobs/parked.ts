@@ -1,4 +1,4 @@
-import type { Placement } from "./runner.ts";
+import type { Placement } from "./placement.ts";
 
 const MOST = 4_000;
 // In characters, of all together: a few thousand large ones would fill the memory.

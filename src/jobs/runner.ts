@@ -1,34 +1,14 @@
 import { type Clock, realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { ActiveJob } from "./active-job.ts";
+import { mayPutAside, putAside } from "./crowd.ts";
+import { createDueLook } from "./due-look.ts";
 import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
 import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, room } from "./lane.ts";
 import { Parked } from "./parked.ts";
+import { isStored, type NewJob, type Placement } from "./placement.ts";
 import { createRecovery, type Recovered, type Recovery } from "./recovery.ts";
-import type { JobStore, Waiting } from "./store.ts";
-
-/** A job that a store operation is about to insert, its slot reserved when it is running and not queued. */
-export type Placement = {
-  readonly row: JobRow;
-  readonly payload?: unknown;
-  /** `queued`: running as far as the store is concerned, and waiting in memory for a slot. Neither has a row. */
-  readonly unstored?: "started" | "queued";
-  readonly size?: number;
-};
-
-/** Whether the row is to be inserted at all. */
-export const isStored = ({ unstored }: Placement): boolean => unstored === undefined;
-
-export type NewJob = {
-  tenant: string;
-  key: string;
-  ref: string;
-  run_at?: number;
-  /** Not started from memory: whether it is stored at all is decided in the operation. */
-  waits?: boolean;
-  /** Of the payload, in characters, where it may be large. */
-  size?: number;
-};
+import type { JobStore } from "./store.ts";
 
 type Report = (message: string, fields: Record<string, unknown>) => void;
 
@@ -80,23 +60,11 @@ export type Runner = {
 };
 
 /**
- * A job that has waited for somebody else for a while gives its slot to one that waits for a slot: a hanging
- * receiver costs a connection and no turn. At most so many of each lane.
- */
-const MOST_ASIDE: Capacity = { runs: 2_048, turns: 0, deliveries: 2_048, timers: 0 };
-/**
  * Were a job to keep its slot until its record is on disk, all slots would wait for the writer and then the writer
  * for all of them. Past so many of a lane they keep it: a disk that refuses must not have more and more sent.
  */
 const MOST_LEAVING = 1_024;
-// A job that is found under way at two looks is one that waits.
 const CROWD_LOOK_MS = 250;
-const SWEEP_MS = 2_000;
-// A sweep looks back this far: rows committed while the last sweep read, and small steps of the clock.
-const OVERLAP_MS = 10_000;
-// A row that another process put down, or one whose commit took long, may be due before a sweep's look.
-const SEARCH_MS = 60_000;
-const MOST_DUE_KEYS = 1_000;
 const LONGEST_LINE = 1_000;
 const LARGEST_CLAIM = 64;
 const STORE_RETRY_MS = 1_000;
@@ -124,6 +92,15 @@ export function createRunner(deps: {
   let stopping = false;
   let recovery: Recovery | undefined;
   let whenIdle: (() => void) | undefined;
+
+  const due = createDueLook({
+    store,
+    clock,
+    report,
+    works: (lane) => capacity[lane.name] > 0,
+    found: addStored,
+    swept: pump,
+  });
 
   const perLane = (count: (lane: LaneState) => number) =>
     Object.fromEntries([...lanes].map(([name, lane]) => [name, count(lane)])) as Record<Lane, number>;
@@ -201,19 +178,11 @@ export function createRunner(deps: {
 
   /** Puts aside what only waits, if there is work for its slot. */
   function lookAtCrowd(lane: LaneState): void {
-    if (lane.cancelCrowdLook || lane.inFlight === 0 || lane.aside >= MOST_ASIDE[lane.name]) return;
+    if (lane.cancelCrowdLook || lane.inFlight === 0 || !mayPutAside(lane)) return;
     lane.cancelCrowdLook = clock.after(CROWD_LOOK_MS, () => {
       lane.cancelCrowdLook = undefined;
       if (stopping || lane.backlog.size === 0) return;
-      for (const job of active.values()) {
-        if (job.row.lane !== lane.name || job.hasLeft || lane.aside >= MOST_ASIDE[lane.name]) continue;
-        if (job.found !== "aside" && job.elsewhere === 0) job.found = "not yet";
-        else if (job.found === "once") {
-          job.found = "aside";
-          lane.aside++;
-          lane.inFlight--;
-        } else if (job.found === "not yet") job.found = "once";
-      }
+      putAside(lane, active.values());
       pump(lane);
     });
   }
@@ -281,7 +250,7 @@ export function createRunner(deps: {
       fate = { kind: "retry", at: clock.now() + backoff, reason: message };
     }
     if (fate.kind !== "settled") await carryOut(row, lease, fate);
-    else if (fate.due !== undefined) armTimer(laneOf(row.lane), fate.due);
+    else if (fate.due !== undefined) due.lookAt(laneOf(row.lane), fate.due);
   }
 
   // The disk may refuse for a while; the job keeps its slot until its end is on record.
@@ -297,7 +266,7 @@ export function createRunner(deps: {
         } else {
           if (lease.unstored) await kindOf(row.kind).unstored?.putDown(row, fate.at, fate.reason);
           else await store.release(lease, fate.at, fate.reason);
-          armTimer(laneOf(row.lane), fate.at);
+          due.lookAt(laneOf(row.lane), fate.at);
         }
         return;
       } catch (error) {
@@ -306,49 +275,6 @@ export function createRunner(deps: {
         await new Promise<void>((resolve) => clock.after(STORE_RETRY_MS, resolve));
       }
     }
-  }
-
-  function armTimer(lane: LaneState, at: number): void {
-    // It may be on disk only now, and a sweep have been past its time before: the next looks back to it.
-    lane.swept = Math.min(lane.swept, at);
-    if (stopping || at >= lane.timerAt || capacity[lane.name] === 0) return;
-    lane.cancelTimer?.();
-    lane.timerAt = at;
-    lane.cancelTimer = clock.after(Math.min(Math.max(0, at - clock.now()), SWEEP_MS), () => {
-      lane.timerAt = Number.POSITIVE_INFINITY;
-      void sweep(lane);
-    });
-  }
-
-  /** Keys with work that fell due since the last look; now and then all that have any. */
-  async function dueKeys(lane: LaneState, now: number): Promise<Waiting[]> {
-    if (Math.abs(now - lane.searched) >= SEARCH_MS) {
-      lane.searched = now;
-      return store.allDueKeys(lane.name, now);
-    }
-    const from = lane.swept;
-    // Where the clock runs fast, minutes of it pass between a job's time and its commit.
-    const since = clock.pace ? 0 : Math.min(from, now) - OVERLAP_MS;
-    const due = await store.dueKeys(lane.name, since, now, MOST_DUE_KEYS);
-    if (due.length < MOST_DUE_KEYS && lane.swept === from) lane.swept = now;
-    return due;
-  }
-
-  async function sweep(lane: LaneState): Promise<void> {
-    if (lane.sweeping || stopping) return;
-    lane.sweeping = true;
-    try {
-      const now = clock.now();
-      for (const { tenant, key } of await dueKeys(lane, now)) addStored(lane, tenant, key);
-      const next = await store.nextDue(lane.name, now);
-      armTimer(lane, Math.min(next ?? Number.POSITIVE_INFINITY, now + SWEEP_MS));
-    } catch (error) {
-      report("looking for due jobs failed", { lane: lane.name, error: String(error) });
-      armTimer(lane, clock.now() + STORE_RETRY_MS);
-    } finally {
-      lane.sweeping = false;
-    }
-    pump(lane);
   }
 
   return {
@@ -410,7 +336,7 @@ export function createRunner(deps: {
           lane.backlog.add(row.tenant, row.key);
           waiting.add(lane);
         } else if (row.state === "running") begin(row, payload, isStored(placement));
-        else if (row.run_at > clock.now()) armTimer(laneOf(row.lane), row.run_at);
+        else if (row.run_at > clock.now()) due.lookAt(laneOf(row.lane), row.run_at);
         else {
           const lane = laneOf(row.lane);
           if (capacity[lane.name] === 0) deps.handedOver?.();
@@ -431,7 +357,7 @@ export function createRunner(deps: {
     },
 
     lookAround() {
-      for (const lane of lanes.values()) void sweep(lane);
+      for (const lane of lanes.values()) void due.sweep(lane);
     },
 
     look: (kind) => pump(laneOf(kindOf(kind).lane)),
@@ -457,9 +383,7 @@ export function createRunner(deps: {
       const { recovered, dead, isWhole } = await recovery.first();
       for (const lane of lanes.values()) {
         for (const { tenant, key } of await store.waitingKeys(lane.name)) addStored(lane, tenant, key);
-        lane.swept = clock.now();
-        lane.searched = lane.swept;
-        await sweep(lane);
+        await due.begin(lane);
       }
       if (isWhole) {
         recovery = undefined;
@@ -480,10 +404,8 @@ export function createRunner(deps: {
     async stop(patienceMs) {
       stopping = true;
       recovery?.stop();
-      for (const lane of lanes.values()) {
-        lane.cancelTimer?.();
-        lane.cancelCrowdLook?.();
-      }
+      due.stop(lanes.values());
+      for (const lane of lanes.values()) lane.cancelCrowdLook?.();
       if (active.size > 0) {
         await new Promise<void>((resolve) => {
           whenIdle = resolve;

@@ -14,7 +14,7 @@ import {
   settledUntil,
 } from "../jobs/job.ts";
 import { persist } from "../jobs/persist.ts";
-import type { NewJob, Placement } from "../jobs/runner.ts";
+import type { NewJob, Placement } from "../jobs/placement.ts";
 import { batchBody, eventBody } from "./batch.ts";
 import { createConcurrency, type Outcome } from "./concurrency.ts";
 import { retryDelay } from "./retry-schedule.ts";

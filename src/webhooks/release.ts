@@ -1,6 +1,7 @@
 import { DELIVERY_JOB } from "../events/schema.ts";
 import { defineJob, type JobKind, settled } from "../jobs/job.ts";
-import type { NewJob, Runner } from "../jobs/runner.ts";
+import type { NewJob } from "../jobs/placement.ts";
+import type { Runner } from "../jobs/runner.ts";
 import { newId } from "../lib/ids.ts";
 import type { DeliveryStore } from "./store.ts";
 

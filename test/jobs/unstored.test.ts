@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { defineJob, done, type Fate, type JobRow, type JobRun, retry } from "../../src/jobs/job.ts";
 import { Parked } from "../../src/jobs/parked.ts";
+import { isStored, type NewJob } from "../../src/jobs/placement.ts";
 import { Queue } from "../../src/jobs/queue.ts";
-import { createRunner, isStored, type NewJob } from "../../src/jobs/runner.ts";
+import { createRunner } from "../../src/jobs/runner.ts";
 import { sqliteJobs } from "../../src/storage/sqlite/jobs.ts";
 import { settled, TestClock } from "../helpers/clock.ts";
 import { memoryStorage } from "../helpers/storage.ts";
