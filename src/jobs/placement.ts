@@ -1,4 +1,5 @@
-import type { JobRow } from "./job.ts";
+import { newId } from "../lib/ids.ts";
+import type { JobKind, JobRow } from "./job.ts";
 
 /** A job that a store operation is about to insert, its slot reserved when it is running and not queued. */
 export type Placement = {
@@ -22,3 +23,21 @@ export type NewJob = {
   /** Of the payload, in characters, where it may be large. */
   size?: number;
 };
+
+export const rowOf = (
+  { kind, lane }: JobKind,
+  { tenant, key, ref }: NewJob,
+  { run_at, now, isRunning }: { run_at: number; now: number; isRunning: boolean },
+): JobRow => ({
+  id: newId(),
+  lane,
+  kind,
+  tenant,
+  key,
+  ref,
+  state: isRunning ? "running" : "ready",
+  run_at,
+  attempt: isRunning ? 1 : 0,
+  crashes: 0,
+  created_at: now,
+});

@@ -1,12 +1,13 @@
 import { type Clock, realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { ActiveJob } from "./active-job.ts";
+import { carryOut } from "./carry-out.ts";
 import { mayPutAside, putAside } from "./crowd.ts";
 import { createDueLook } from "./due-look.ts";
-import type { Fate, JobKind, JobRow, Lane, Lease } from "./job.ts";
+import type { Fate, JobKind, JobRow, Lane } from "./job.ts";
 import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, room } from "./lane.ts";
 import { Parked } from "./parked.ts";
-import { isStored, type NewJob, type Placement } from "./placement.ts";
+import { isStored, type NewJob, type Placement, rowOf } from "./placement.ts";
 import { createRecovery, type Recovered, type Recovery } from "./recovery.ts";
 import type { JobStore } from "./store.ts";
 
@@ -102,6 +103,8 @@ export function createRunner(deps: {
     swept: pump,
   });
 
+  const record = { store, clock, report, isStopping: () => stopping };
+
   const perLane = (count: (lane: LaneState) => number) =>
     Object.fromEntries([...lanes].map(([name, lane]) => [name, count(lane)])) as Record<Lane, number>;
   const laneOf = (name: Lane): LaneState => lanes.get(name)!;
@@ -174,6 +177,12 @@ export function createRunner(deps: {
   function addStored(lane: LaneState, tenant: string, key: string): void {
     lane.backlog.add(tenant, key);
     lane.stored.add(key);
+  }
+
+  /** One that a claim under way may not have seen. */
+  function addFresh(lane: LaneState, tenant: string, key: string): void {
+    addStored(lane, tenant, key);
+    lane.fresh.add(key);
   }
 
   /** Puts aside what only waits, if there is work for its slot. */
@@ -249,32 +258,9 @@ export function createRunner(deps: {
       const backoff = Math.min(1_000 * 2 ** Math.min(row.attempt, 10), LONGEST_BACKOFF_MS);
       fate = { kind: "retry", at: clock.now() + backoff, reason: message };
     }
-    if (fate.kind !== "settled") await carryOut(row, lease, fate);
-    else if (fate.due !== undefined) due.lookAt(laneOf(row.lane), fate.due);
-  }
-
-  // The disk may refuse for a while; the job keeps its slot until its end is on record.
-  async function carryOut(
-    row: JobRow,
-    lease: Lease,
-    fate: Exclude<Fate, { kind: "settled" }>,
-  ): Promise<void> {
-    for (;;) {
-      try {
-        if (fate.kind === "done") {
-          if (!lease.unstored) await store.finish(lease);
-        } else {
-          if (lease.unstored) await kindOf(row.kind).unstored?.putDown(row, fate.at, fate.reason);
-          else await store.release(lease, fate.at, fate.reason);
-          due.lookAt(laneOf(row.lane), fate.at);
-        }
-        return;
-      } catch (error) {
-        if (stopping) return;
-        report("a job's end could not be stored", { ref: row.ref, error: String(error) });
-        await new Promise<void>((resolve) => clock.after(STORE_RETRY_MS, resolve));
-      }
-    }
+    const at =
+      fate.kind === "settled" ? fate.due : await carryOut(record, kindOf(row.kind), { row, lease, fate });
+    if (at !== undefined) due.lookAt(laneOf(row.lane), at);
   }
 
   return {
@@ -301,19 +287,7 @@ export function createRunner(deps: {
         capacity[lane.name] > 0 &&
         !lane.stored.has(job.key) &&
         lane.queue.reserve(job.key, job.size ?? 0);
-      const row: JobRow = {
-        id: newId(),
-        lane: kind.lane,
-        kind: kindName,
-        tenant: job.tenant,
-        key: job.key,
-        ref: job.ref,
-        state: direct || queued ? "running" : "ready",
-        run_at,
-        attempt: direct || queued ? 1 : 0,
-        crashes: 0,
-        created_at: now,
-      };
+      const row = rowOf(kind, job, { run_at, now, isRunning: direct || queued });
       if (queued) return { row, payload, unstored: "queued", size: job.size ?? 0 };
       if (direct && kind.unstored) return { row, payload, unstored: "started" };
       if (direct) recovery?.except(row.id);
@@ -341,8 +315,7 @@ export function createRunner(deps: {
           const lane = laneOf(row.lane);
           if (capacity[lane.name] === 0) deps.handedOver?.();
           if (capacity[lane.name] > 0) parked.add(placement);
-          addStored(lane, row.tenant, row.key);
-          lane.fresh.add(row.key);
+          addFresh(lane, row.tenant, row.key);
           waiting.add(lane);
         }
       }
@@ -373,8 +346,7 @@ export function createRunner(deps: {
       if (!found || stopping) return;
       if (capacity[found.lane] === 0) return deps.handedOver?.();
       const lane = laneOf(found.lane);
-      addStored(lane, found.tenant, found.key);
-      lane.fresh.add(found.key);
+      addFresh(lane, found.tenant, found.key);
       pump(lane);
     },
 
@@ -391,8 +363,7 @@ export function createRunner(deps: {
       }
       const rest = recovery.rest(({ lane: name, tenant, key }) => {
         const lane = laneOf(name);
-        addStored(lane, tenant, key);
-        lane.fresh.add(key);
+        addFresh(lane, tenant, key);
         pump(lane);
       });
       void rest.then(() => {
