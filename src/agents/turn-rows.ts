@@ -135,3 +135,9 @@ export function answerMessage(
     created_at: now,
   };
 }
+
+const USUAL_TURN_MS = 5_000;
+
+/** How long the agent's turns took of late. */
+export const usualMs = ({ recent_turns, recent_turn_ms }: AgentTarget): number =>
+  recent_turns > 0 ? Math.round(recent_turn_ms / recent_turns) : USUAL_TURN_MS;

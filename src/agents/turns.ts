@@ -6,8 +6,8 @@ import type { IdempotencyClaim } from "../hooks/store.ts";
 import { LivePartLog } from "../http/part-log.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
-import { type Clock, iso, isoOrNull, realTime } from "../lib/clock.ts";
-import { describe, forbidden, invalidField, notFound } from "../lib/errors.ts";
+import { type Clock, iso, realTime } from "../lib/clock.ts";
+import { forbidden, notFound } from "../lib/errors.ts";
 import { isUuid, newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { tidyUp } from "./afterwards.ts";
@@ -16,26 +16,36 @@ import { type AnswerDeps, type AnswerRequest, answer } from "./answer.ts";
 import { createApprovals, type Verdict } from "./approvals.ts";
 import type { Attachments } from "./attachments.ts";
 import { branchOf } from "./branch.ts";
+import { readContext, unguessable } from "./client-names.ts";
 import type { ConversationRecords } from "./conversation-records.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
-import { conversationStarted, messageEvent, textOf } from "./events.ts";
+import { conversationStarted, messageEvent } from "./events.ts";
 import { strangerTo } from "./for-whom.ts";
 import { Journal } from "./journal.ts";
 import { createKeptWords } from "./kept-words.ts";
 import { type LiveTurn, LiveTurns } from "./live-turns.ts";
 import { answerOf, claimOn, retryRaced, tooManyWait } from "./once.ts";
 import { recordAnswer } from "./record.ts";
-import { recordedLog } from "./recorded-log.ts";
+import { again } from "./recorded-log.ts";
 import { recoverStreams } from "./recover.ts";
 import { resolveIfSaid } from "./resolve.ts";
 import type { AgentSettings } from "./schema.ts";
 import type { SentImage } from "./sent-images.ts";
 import type { Agents, AgentTarget } from "./service.ts";
 import type { StepStore } from "./step-store.ts";
-import { CLIENT_ID, isClientId, type Place, type StreamRequest } from "./stream-body.ts";
+import type { Place, StreamRequest } from "./stream-body.ts";
 import { tellEnd } from "./tell-end.ts";
 import { TURN_JOB, turnJob } from "./turn-job.ts";
-import { idleMsOf, newConversation, newTurn, type Opening, type Said, userMessage } from "./turn-rows.ts";
+import {
+  idleMsOf,
+  newConversation,
+  newTurn,
+  type Opening,
+  type Said,
+  userMessage,
+  usualMs,
+} from "./turn-rows.ts";
+import { turnStatus } from "./turn-status.ts";
 
 export type Turns = ReturnType<typeof createTurns>;
 
@@ -49,7 +59,6 @@ export type StreamContext = {
   idempotency?: IdempotencyClaim;
 };
 
-const USUAL_TURN_MS = 5_000;
 /** Streams of one conversation, the one under way included; they are answered one after the other. */
 const MOST_WAITING = 5;
 
@@ -195,7 +204,7 @@ export function createTurns(deps: Deps) {
       });
       return stored ? underway : answered;
     });
-    return "log" in begun ? begun : again(begun.body as unknown as Omit<LiveTurn, "log">);
+    return "log" in begun ? begun : again({ ...deps, live }, begun.body as unknown as Omit<LiveTurn, "log">);
   }
 
   /** The answer to a message, from its first line on. */
@@ -228,17 +237,6 @@ export function createTurns(deps: Deps) {
     log.append({ type: "start_step", message_id });
     tellEnd(log, { reason: "tool-calls" });
     return { turn_id, conversation_id: conversation.id, message_id, log, continues: true };
-  }
-
-  /** A stream that was begun under the same Idempotency-Key: as it runs, or from the record. */
-  async function again(ref: Omit<LiveTurn, "log">): Promise<LiveTurn> {
-    const running = live.turn(ref.turn_id);
-    if (running) return { ...running, replayed: true };
-    const turn = await store.turn(ref.turn_id);
-    const message = turn?.message_id ? await store.message(turn.message_id) : undefined;
-    const asked = turn?.state === "waiting" ? await steps.approvals(turn.id) : [];
-    const waiting = asked.filter(({ state }) => state === "pending");
-    return { ...ref, log: recordedLog(clock, { ...ref, turn, message, asked: waiting }), replayed: true };
   }
 
   /** Never throws: whatever happens, readers get a proper last line. */
@@ -382,25 +380,7 @@ export function createTurns(deps: Deps) {
     },
 
     /** How a turn stands, with its reply once there is one. */
-    async status(id: string) {
-      const turn = isUuid(id) ? await store.turn(id) : undefined;
-      if (!turn) return undefined;
-      const { conversation_id, agent_id, workspace_id, project_id } = turn;
-      const reply = turn.message_id === null ? undefined : await store.message(turn.message_id);
-      return {
-        execution_id: turn.id,
-        conversation_id,
-        agent_id,
-        workspace_id,
-        project_id,
-        status: turn.state,
-        source: turn.source,
-        reply: reply ? textOf(reply) : null,
-        error: turn.error === null ? null : (JSON.parse(turn.error) as { code: string; message: string }),
-        created_at: iso(turn.created_at),
-        completed_at: isoOrNull(turn.ended_at),
-      };
-    },
+    status: (id: string) => turnStatus(store, id),
 
     recover: () => recoverStreams(deps),
 
@@ -413,34 +393,5 @@ export function createTurns(deps: Deps) {
       live.abort();
       await live.idle();
     },
-  };
-}
-
-const usualMs = ({ recent_turns, recent_turn_ms }: AgentTarget): number =>
-  recent_turns > 0 ? Math.round(recent_turn_ms / recent_turns) : USUAL_TURN_MS;
-
-/** The sender's name for the conversation; the rest of the context is for the model. */
-function readContext({ conversation_id, ...facts }: JsonObject): {
-  client_id: string | undefined;
-  facts: JsonObject | undefined;
-} {
-  const given = conversation_id ?? undefined;
-  if (given !== undefined && !isClientId(given)) {
-    throw invalidField("context.conversation_id", CLIENT_ID, describe(given));
-  }
-  return { client_id: given, facts: Object.keys(facts).length > 0 ? facts : undefined };
-}
-
-// As long as the ids that chat clients make at random. Two visitors whose pages both say "chat-1" must not
-// meet in one conversation: each begins one of their own, and goes on with the id that the answer names.
-const SHORTEST_ID = 16;
-
-const isGuessable = (name: string | undefined): boolean => name !== undefined && name.length < SHORTEST_ID;
-
-/** The same of the names that requests are told apart by: two visitors may both call theirs "1". */
-function unguessable(request: StreamRequest, { idempotency, ...context }: StreamContext) {
-  return {
-    request: isGuessable(request.client_id) ? { ...request, client_id: undefined } : request,
-    context: { ...context, idempotency: isGuessable(idempotency?.key) ? undefined : idempotency },
   };
 }
