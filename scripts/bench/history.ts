@@ -116,6 +116,28 @@ export function writeOrphans(data: string, { workspace_id }: { workspace_id: str
   }
 }
 
+/** As many more runs that wait like the newest one does, each with its steps and its job. */
+export function writeWaiting(data: string, count: number): void {
+  const db = openWriter(join(data, "errand.db"));
+  try {
+    db.run("PRAGMA synchronous = OFF");
+    const execution = db.get<Row & Id>("SELECT * FROM executions ORDER BY id DESC LIMIT 1")!;
+    const range = { from: 0, to: count, began: Date.now() - count * SECOND };
+    const made = { id: idAt(8), created_at: "at" };
+    db.run("BEGIN IMMEDIATE");
+    copies(db, "executions", execution, { ...made, started_at: "at" }, range);
+    for (const step of all(db, "steps", "execution_id", execution.id))
+      copies(db, "steps", step, { execution_id: idAt(8), started_at: "at" }, range);
+    const jobs = db.all("SELECT * FROM jobs WHERE ref = ?", execution.id);
+    if (jobs.length === 0) throw new Error("the newest run waits for nothing");
+    for (const job of jobs) copies(db, "jobs", job, { ...made, ref: idAt(8) }, range);
+    db.run("COMMIT");
+    db.all("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+  }
+}
+
 /** Many agents like the newest one. */
 export function writeAgents(data: string, count: number): void {
   const db = openWriter(join(data, "errand.db"));

@@ -65,7 +65,7 @@ async function ownLoad(plan: LoadPlan): Promise<LoadResult> {
   return JSON.parse(await new Response(child.stdout).text()) as LoadResult;
 }
 
-export type Yardstick = { url: string; port: number; end(): void };
+export type Yardstick = { url: string; port: number; pid: number; end(): void };
 
 /** A bare program in a process of its own: see yardsticks.ts. */
 export async function yardstick(kind: string, file = ""): Promise<Yardstick> {
@@ -75,7 +75,7 @@ export async function yardstick(kind: string, file = ""): Promise<Yardstick> {
   });
   const reader = child.stdout.getReader();
   const port = Number(new TextDecoder().decode((await reader.read()).value));
-  return { url: `http://127.0.0.1:${port}/`, port, end: () => child.kill() };
+  return { url: `http://127.0.0.1:${port}/`, port, pid: child.pid, end: () => child.kill() };
 }
 
 /** Signed POSTs one after the other, 64 at a time, by the least code: how many a second reach a receiver. */
@@ -87,13 +87,15 @@ export async function bareSignedPosts(receiver: string, count: number): Promise<
   return Number(await new Response(child.stdout).text());
 }
 
+type Environment = Record<string, string>;
+
 /** The program on a folder, quiet, and keeping what is old. */
-export const startOn = (data: string, key: Key): Promise<Errand> =>
+export const startOn = (data: string, key: Key, env: Environment = {}): Promise<Errand> =>
   startErrand({
     data,
     key,
     args: ["--log-level", "error", "--access-log", "false", "--retention-days", "0"],
-    env: { ERRAND_ALLOW_TARGETS: "127.0.0.1" },
+    env: { ERRAND_ALLOW_TARGETS: "127.0.0.1", ...env },
   });
 
 export async function withFolder<T>(work: (data: string, key: Key) => Promise<T>): Promise<T> {
@@ -109,8 +111,9 @@ export async function withRunning<T>(
   data: string,
   key: Key,
   work: (errand: Errand) => Promise<T>,
+  env?: Environment,
 ): Promise<T> {
-  const errand = await startOn(data, key);
+  const errand = await startOn(data, key, env);
   try {
     return await work(errand);
   } finally {
@@ -118,8 +121,10 @@ export async function withRunning<T>(
   }
 }
 
-export const withErrand = <T>(work: (errand: Errand, key: Key) => Promise<T>): Promise<T> =>
-  withFolder((data, key) => withRunning(data, key, (errand) => work(errand, key)));
+export const withErrand = <T>(
+  work: (errand: Errand, key: Key) => Promise<T>,
+  env?: Environment,
+): Promise<T> => withFolder((data, key) => withRunning(data, key, (errand) => work(errand, key), env));
 
 export const BODY = JSON.stringify({ input_data: { name: "Ada", amount: 12 }, trigger_source: "bench" });
 

@@ -3,9 +3,10 @@
  * line of JSON a figure. Absolute numbers say something about this machine; ratios say it of Errand.
  * Loads come from wrk where it is installed, else from load.ts.
  *
- *     scripts/bench/run [--only start,accept,deliver,streams,cold,growth] [--connections 1,64] [--seconds 5]
- *                       [--repeat 3] [--sizes 1000,100000,1000000] [--json] [--save FILE] [--compare FILE]
- *                       [--charts DIR]
+ *     scripts/bench/run [--only start,accept,...] [--connections 1,16,64,256] [--seconds 5] [--repeat 3]
+ *                       [--sizes 1000,100000,1000000] [--json] [--save FILE] [--compare FILE] [--charts DIR]
+ *
+ * Ends with 1 when a suite could not be measured; the others are.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,18 +17,34 @@ import { say } from "./measure.ts";
 import type { Bench, Suite } from "./suite.ts";
 import { acceptSuite } from "./suites/accept.ts";
 import { cold } from "./suites/cold.ts";
+import { crowd } from "./suites/crowd.ts";
 import { deliver } from "./suites/deliver.ts";
-import { growth } from "./suites/growth.ts";
+import { growthByAgents } from "./suites/growth/agents.ts";
+import { growthByRuns } from "./suites/growth/runs.ts";
+import { growthByWebhooks } from "./suites/growth/webhooks.ts";
 import { start } from "./suites/start.ts";
 import { streams } from "./suites/streams.ts";
+import { volume } from "./suites/volume.ts";
 import { hasWrk } from "./wrk.ts";
 
-const SUITES: Suite[] = [start, acceptSuite, deliver, streams, cold, growth];
+const SUITES: Suite[] = [
+  start,
+  acceptSuite,
+  deliver,
+  streams,
+  crowd,
+  cold,
+  volume,
+  growthByRuns,
+  growthByWebhooks,
+  growthByAgents,
+];
+const NAMES = SUITES.map(({ name }) => name);
 
 const { values: flags } = parseArgs({
   options: {
-    only: { type: "string", default: SUITES.map(({ name }) => name).join(",") },
-    connections: { type: "string", default: "1,64" },
+    only: { type: "string", default: NAMES.join(",") },
+    connections: { type: "string", default: "1,16,64,256" },
     seconds: { type: "string", default: "5" },
     repeat: { type: "string", default: "3" },
     sizes: { type: "string", default: "1000,100000,1000000" },
@@ -39,17 +56,18 @@ const { values: flags } = parseArgs({
   },
 });
 if (flags.help) {
-  console.log(`usage: scripts/bench/run [--only ${SUITES.map(({ name }) => name).join(",")}] [--connections 1,64]
-                         [--seconds 5] [--repeat 3] [--sizes 1000,100000,1000000] [--json] [--save FILE]
-                         [--compare FILE] [--charts DIR]`);
+  console.log(`usage: scripts/bench/run [--only ${NAMES.join(",")}]
+                         [--connections 1,16,64,256] [--seconds 5] [--repeat 3] [--sizes 1000,100000,1000000]
+                         [--json] [--save FILE] [--compare FILE] [--charts DIR]
+growth means all of growth-*.`);
   process.exit(0);
 }
+/** `growth` is all of its parts. */
+const isOf = (suite: string, asked: string) => suite === asked || suite.startsWith(`${asked}-`);
 const wanted = flags.only.split(",");
-const unknown = wanted.filter((name) => !SUITES.some((suite) => suite.name === name));
+const unknown = wanted.filter((asked) => !NAMES.some((name) => isOf(name, asked)));
 if (unknown.length > 0) {
-  console.error(
-    `error: no suite ${unknown.join(", ")}; there are ${SUITES.map(({ name }) => name).join(", ")}`,
-  );
+  console.error(`error: no suite ${unknown.join(", ")}; there are ${NAMES.join(", ")}`);
   process.exit(2);
 }
 
@@ -60,16 +78,25 @@ function draw(...[file, title, charts]: Parameters<Bench["draw"]>): void {
   mkdirSync(flags.charts, { recursive: true });
   writeFileSync(join(flags.charts, `${file}.svg`), svgOf(title, charts));
 }
+const bench: Bench = {
+  figures,
+  seconds: Number(flags.seconds),
+  repeat: Number(flags.repeat),
+  connections: flags.connections.split(",").map(Number),
+  sizes: flags.sizes.split(",").map(Number),
+  draw,
+};
 for (const suite of SUITES) {
-  if (!wanted.includes(suite.name)) continue;
-  await suite.run({
-    figures,
-    seconds: Number(flags.seconds),
-    repeat: Number(flags.repeat),
-    connections: flags.connections.split(",").map(Number),
-    sizes: flags.sizes.split(",").map(Number),
-    draw,
-  });
+  if (!wanted.some((asked) => isOf(suite.name, asked))) continue;
+  const began = performance.now();
+  try {
+    await suite.run(bench);
+  } catch (failure) {
+    // The minutes that the others take are not thrown away for it.
+    say(`${suite.name} could not be measured: ${failure instanceof Error ? failure.message : failure}`);
+    process.exitCode = 1;
+  }
+  say(`${suite.name} took ${Math.round((performance.now() - began) / 1_000)} s`);
+  if (flags.save) figures.save(flags.save);
 }
-if (flags.save) figures.save(flags.save);
 if (flags.compare) figures.compare(flags.compare);

@@ -30,7 +30,16 @@ export async function wrkLoad(plan: LoadPlan): Promise<LoadResult> {
     const file = join(folder, "load.lua");
     writeFileSync(file, script(plan));
     const { connections, seconds, url } = plan;
-    const args = ["-t1", `-c${connections}`, `-d${Math.max(1, Math.round(seconds))}s`, "-s", file, url];
+    const args = [
+      "-t1",
+      `-c${connections}`,
+      `-d${Math.max(1, Math.round(seconds))}s`,
+      "--timeout",
+      "30s",
+      "-s",
+      file,
+      url,
+    ];
     const child = Bun.spawn(["wrk", ...args], { stdout: "pipe", stderr: "inherit" });
     const printed = await new Response(child.stdout).text();
     const line = /^RESULT (.*)$/m.exec(printed)?.[1];

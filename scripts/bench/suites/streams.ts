@@ -1,123 +1,33 @@
-import { join } from "node:path";
-import { createKey, discard, type Errand, type Key, scratch, startErrand } from "../../lib/errand.ts";
-import { cpu, hookOf, median, memory, say, subscribe } from "../measure.ts";
-import type { ReadPlan, ReadResult } from "../readers.ts";
+import { hookOf, median, say, subscribe } from "../measure.ts";
+import type { ReadResult } from "../readers.ts";
 import type { Bench, Suite } from "../suite.ts";
+import {
+  BRIEF,
+  burst,
+  direct,
+  json,
+  read,
+  relayOf,
+  through,
+  type Way,
+  watched,
+  withModel,
+} from "../voices.ts";
 
-const here = (file: string) => join(import.meta.dir, "..", file);
 const ROUNDS = 300;
 const BURST = 20_000;
 const HANGING = 400;
 
-/** What a model server says by itself, and what of it comes through an agent. */
-type Way = Pick<ReadPlan, "url" | "headers" | "body">;
-
-async function read(way: Way, streams: number, rounds: number): Promise<ReadResult> {
-  const plan: ReadPlan = { ...way, streams, rounds };
-  const child = Bun.spawn([process.execPath, here("readers.ts"), JSON.stringify(plan)], {
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  const result = JSON.parse(await new Response(child.stdout).text()) as ReadResult;
-  if (result.ended !== streams * rounds)
-    throw new Error(`${result.ended} of ${streams * rounds} answers ended`);
-  return result;
-}
-
-type Server = { url: string; port: number; pid: number; end(): void };
-
-async function server(file: string, ...args: string[]): Promise<Server> {
-  const child = Bun.spawn([process.execPath, here(file), ...args], { stdout: "pipe", stderr: "inherit" });
-  const reader = child.stdout.getReader();
-  const port = Number(new TextDecoder().decode((await reader.read()).value));
-  return { url: `http://127.0.0.1:${port}`, port, pid: child.pid, end: () => child.kill() };
-}
-
-const json = { "content-type": "application/json" };
-const direct = ({ url }: Server, model: string): Way => ({
-  url: `${url}/v1/chat/completions`,
-  headers: json,
-  body: JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hi" }] }),
-});
-
-async function through(errand: Errand, key: Key, model: string, protocol = "data-stream"): Promise<Way> {
-  const made = await errand.api<{ id: string }>("POST", `/api/agents?workspace_id=${key.workspace_id}`, {
-    name: model,
-    model: `openai/${model}`,
-    auto_generate_title: false,
-  });
-  const isDoor = protocol === "chat";
-  return {
-    url: isDoor
-      ? `${errand.url}/api/chat/completions`
-      : `${errand.url}/api/agents/${made.body.id}/stream?protocol=${protocol}`,
-    headers: { ...json, authorization: `Bearer ${key.key}` },
-    body: JSON.stringify({
-      ...(isDoor ? { model: made.body.id, stream: true } : {}),
-      messages: [{ role: "user", content: "Hi" }],
-    }),
-  };
-}
-
-// Streams open within the first second, and end as they began.
-const OPENING_MS = 2_000;
-const ENDING_MS = 1_500;
-
-/**
- * With what a program used of one core while `work` went on, its beginning and end included, and `steady` between
- * them, when all streams are open.
- */
-async function watched<T>({ pid }: { pid: number }, work: () => Promise<T>) {
-  let rss = 0;
-  const looks: { at: number; us: number }[] = [];
-  const look = setInterval(() => {
-    rss = Math.max(rss, memory(pid));
-    looks.push({ at: performance.now(), us: cpu(pid).all });
-  }, 200);
-  const before = cpu(pid).all;
-  const began = performance.now();
-  const result = await work();
-  const ended = performance.now();
-  const us = cpu(pid).all - before;
-  clearInterval(look);
-  const between = looks.filter(({ at }) => at > began + OPENING_MS && at < ended - ENDING_MS);
-  const [first, last] = [between[0], between.at(-1)];
-  const steady =
-    first && last && last.at > first.at ? (last.us - first.us) / ((last.at - first.at) * 1_000) : 0;
-  return { result, us, share: us / ((ended - began) * 1_000), steady, rss };
-}
-
-async function withModel<T>(
-  work: (place: { errand: Errand; key: Key; model: Server }) => Promise<T>,
-): Promise<T> {
-  const model = await server("model-server.ts");
-  const data = scratch();
-  const key = await createKey(data);
-  const errand = await startErrand({
-    data,
-    key,
-    args: ["--log-level", "error", "--access-log", "false"],
-    env: { OPENAI_BASE_URL: `${model.url}/v1`, ERRAND_ALLOW_TARGETS: "127.0.0.1" },
-  });
-  try {
-    return await work({ errand, key, model });
-  } finally {
-    await errand.stop();
-    model.end();
-    discard(data);
-  }
-}
-
 async function firstToken({ figures, repeat }: Bench): Promise<void> {
   const rounds = await withModel(async ({ errand, key, model }) => {
-    const way = await through(errand, key, "burst:5");
-    const chat = await through(errand, key, "burst:5", "chat");
+    const way = await through(errand, key, BRIEF);
+    const chat = await through(errand, key, BRIEF, "chat");
     await read(way, 1, ROUNDS);
     const seen: { bare: number; stored: number; chat: number }[] = [];
     for (let round = 1; round <= repeat; round++) {
       say(`streams, first token, round ${round} of ${repeat} ...`);
       seen.push({
-        bare: (await read(direct(model, "burst:5"), 1, ROUNDS)).first_p50,
+        bare: (await read(direct(model, BRIEF), 1, ROUNDS)).first_p50,
         stored: (await read(way, 1, ROUNDS)).first_p50,
         chat: (await read(chat, 1, ROUNDS)).first_p50,
       });
@@ -141,7 +51,7 @@ async function firstToken({ figures, repeat }: Bench): Promise<void> {
 async function perToken({ figures, repeat }: Bench): Promise<void> {
   for (const protocol of ["data-stream", "ui-message-stream", "chat"]) {
     const costs = await withModel(async ({ errand, key }) => {
-      const way = await through(errand, key, `burst:${BURST}`, protocol);
+      const way = await through(errand, key, burst(BURST), protocol);
       await read(way, 1, 2);
       const seen: number[] = [];
       for (let round = 1; round <= repeat; round++) {
@@ -182,11 +92,11 @@ async function many(
   for (let round = 1; round <= repeat; round++) {
     say(`streams, ${streams} at ${1_000 / interval} tokens/s, round ${round} of ${repeat} ...`);
     await withModel(async ({ errand, key, model }) => {
-      const relay = await server("relay.ts", String(model.port));
-      await read({ ...direct(model, "burst:200"), url: `${relay.url}/` }, 20, 10);
+      const relay = await relayOf(model);
+      await read({ ...direct(model, burst(200)), url: `${relay.url}/` }, 20, 10);
       relayed.push(await loaded(relay, { ...direct(model, name), url: `${relay.url}/` }, streams));
       relay.end();
-      await read(await through(errand, key, "burst:200"), 20, 10);
+      await read(await through(errand, key, burst(200)), 20, 10);
       seen.push(await loaded(errand, await through(errand, key, name), streams));
     });
   }
