@@ -126,7 +126,7 @@ export function writeWaiting(data: string, count: number): void {
     const made = { id: idAt(8), created_at: "at" };
     db.run("BEGIN IMMEDIATE");
     copies(db, "executions", execution, { ...made, started_at: "at" }, range);
-    for (const step of all(db, "steps", "execution_id", execution.id))
+    for (const step of db.all("SELECT * FROM steps WHERE execution_id = ?", execution.id))
       copies(db, "steps", step, { execution_id: idAt(8), started_at: "at" }, range);
     const jobs = db.all("SELECT * FROM jobs WHERE ref = ?", execution.id);
     if (jobs.length === 0) throw new Error("the newest run waits for nothing");

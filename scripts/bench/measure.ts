@@ -12,17 +12,15 @@ export const say = (line: string) => process.stderr.write(`${line}\n`);
 export const median = (values: number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
-/** By how much a straight line through the values rises from the first to the last, as a share of their middle. */
+/**
+ * By how much the values rise from the first to the last, as a share of their middle: by the middle of the slopes
+ * between every two of them, which a few bad moments do not turn.
+ */
 export function grown(values: number[]): number {
-  const last = values.length - 1;
-  if (last < 1) return 0;
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  let [up, across] = [0, 0];
-  for (const [n, value] of values.entries()) {
-    up += (n - last / 2) * (value - mean);
-    across += (n - last / 2) ** 2;
-  }
-  return ((up / across) * last) / median(values);
+  const slopes = values.flatMap((value, n) =>
+    values.slice(n + 1).map((later, ahead) => (later - value) / (ahead + 1)),
+  );
+  return slopes.length === 0 ? 0 : (median(slopes) * (values.length - 1)) / median(values);
 }
 
 export type Spread = { p50: number; p99: number; max: number };

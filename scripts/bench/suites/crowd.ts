@@ -4,16 +4,19 @@
  * things to do as well.
  */
 import { gather } from "../crowd.ts";
+import type { LoadResult } from "../load.ts";
 import { BODY, hookOf, loadOnce, median, say, withErrand } from "../measure.ts";
 import type { Suite } from "../suite.ts";
 
 const IDLE = 10_000;
 const SLOW = 500;
 const CONNECTIONS = 4;
-const SECONDS = 4;
+// Many short turns: a disk that is slow for a moment is slow for one of them.
+const SECONDS = 2;
+const TURNS = 4;
 const MOST_RAISED = 0.2;
 
-type Round = { alone: number; crowded: number };
+type Round = { alone: LoadResult; crowded: LoadResult };
 
 export const crowd: Suite = {
   name: "crowd",
@@ -23,7 +26,7 @@ export const crowd: Suite = {
       const url = await hookOf(errand, key);
       const plan = { url, connections: CONNECTIONS, body: BODY, seconds: Math.min(SECONDS, seconds) };
       await loadOnce(plan);
-      for (let round = 1; round <= repeat * 2; round++) {
+      for (let round = 1; round <= repeat * TURNS; round++) {
         const alone = await loadOnce(plan);
         const others = await gather(url, IDLE, SLOW);
         const crowded = await loadOnce(plan);
@@ -31,18 +34,22 @@ export const crowd: Suite = {
         const { idle, slow } = others.held;
         if (idle < IDLE || slow < SLOW) throw new Error(`only ${idle} idle and ${slow} slow are connected`);
         say(`crowd, round ${round}: p99 ${alone.p99_ms} ms alone, ${crowded.p99_ms} ms crowded`);
-        rounds.push({ alone: alone.p99_ms, crowded: crowded.p99_ms });
+        rounds.push({ alone, crowded });
       }
     });
-    const before = median(rounds.map(({ alone }) => alone));
-    const after = median(rounds.map(({ crowded }) => crowded));
+    const of = (read: (result: LoadResult) => number) => ({
+      value: median(rounds.map(({ crowded }) => read(crowded))),
+      yardstick: { name: "without them", value: median(rounds.map(({ alone }) => read(alone))) },
+    });
+    const beside = `beside ${IDLE} idle and ${SLOW} slow`;
+    figures.record({ metric: `accept p50 ${beside}`, unit: "ms", ...of(({ p50_ms }) => p50_ms) });
+    const slowest = of(({ p99_ms }) => p99_ms);
     figures.record({
-      metric: `accept p99 beside ${IDLE} idle and ${SLOW} slow`,
-      value: after,
+      metric: `accept p99 ${beside}`,
       unit: "ms",
-      yardstick: { name: "without them", value: before },
+      ...slowest,
       target: `< ${1 + MOST_RAISED}`,
-      met: after < before * (1 + MOST_RAISED),
+      met: slowest.value < slowest.yardstick.value * (1 + MOST_RAISED),
     });
   },
 };
