@@ -33,6 +33,9 @@ export class ResponseReader {
   #held: Buffer | undefined;
   #left = 0;
   #trailer = 0;
+  /** Where in the bytes at hand lies what the chunks in them say, moved together. */
+  #from = 0;
+  #to = 0;
 
   constructor(
     readonly method: string,
@@ -43,7 +46,10 @@ export class ResponseReader {
     return this.#state === "ended";
   }
 
-  /** Throws EgressError `other` at what is not HTTP/1.1. Bytes past the end make the connection unusable. */
+  /**
+   * Takes the bytes over and writes in them. Throws EgressError `other` at what is not HTTP/1.1. Bytes past the end
+   * make the connection unusable.
+   */
   push(chunk: Buffer): void {
     this.started = true;
     const bytes = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
@@ -56,10 +62,11 @@ export class ResponseReader {
       const taken = this.#step(bytes, from);
       if (taken === 0) {
         this.#held = bytes.subarray(from);
-        return;
+        break;
       }
       from += taken;
     }
+    this.#giveChunks(bytes);
   }
 
   /** The other side has closed. False: the answer was not whole. */
@@ -74,8 +81,9 @@ export class ResponseReader {
       case "head":
         return this.#readHead(bytes, from);
       case "length":
-      case "chunk":
         return this.#readCounted(bytes, from);
+      case "chunk":
+        return this.#readChunk(bytes, from);
       case "until close":
         this.to.body(from === 0 ? bytes : bytes.subarray(from));
         return bytes.length - from;
@@ -138,11 +146,26 @@ export class ResponseReader {
     const taken = Math.min(this.#left, bytes.length - from);
     this.to.body(taken === bytes.length ? bytes : bytes.subarray(from, from + taken));
     this.#left -= taken;
-    if (this.#left === 0) {
-      if (this.#state === "chunk") this.#state = "chunk end";
-      else this.#end();
-    }
+    if (this.#left === 0) this.#end();
     return taken;
+  }
+
+  // A model sends a chunk for every word: what came at once is given at once, without a buffer for each.
+  #readChunk(bytes: Buffer, from: number): number {
+    const taken = Math.min(this.#left, bytes.length - from);
+    if (this.#to === 0) this.#from = this.#to = from;
+    else bytes.copyWithin(this.#to, from, from + taken);
+    this.#to += taken;
+    this.#left -= taken;
+    if (this.#left === 0) this.#state = "chunk end";
+    return taken;
+  }
+
+  #giveChunks(bytes: Buffer): void {
+    if (this.#to === 0) return;
+    const said = bytes.subarray(this.#from, this.#to);
+    this.#to = 0;
+    this.to.body(said);
   }
 
   #readChunkSize(bytes: Buffer, from: number): number {
@@ -174,7 +197,10 @@ export class ResponseReader {
     this.#trailer += length;
     if (this.#trailer + (at === -1 ? bytes.length - from : 0) > LONGEST_TRAILER)
       throw nonsense("its trailer is too long");
-    if (at === from) this.#end();
+    if (at === from) {
+      this.#giveChunks(bytes);
+      this.#end();
+    }
     return length;
   }
 

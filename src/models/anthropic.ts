@@ -20,7 +20,6 @@ import {
   MOST_CALLS,
   parsed,
   partsOf,
-  serverEvents,
   tooManyCalls,
   wordsOf,
 } from "./wire.ts";
@@ -59,7 +58,7 @@ export function anthropic(options: {
         trusted: access === undefined,
         signal,
       };
-      return partsOf(serverEvents(options, asking), new Reading(), options.egress.beat);
+      return partsOf(options, asking, new Reading());
     },
   };
 }

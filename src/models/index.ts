@@ -73,7 +73,7 @@ export function createModels({
   }
 
   /** Asks the model, once more where that may help, then the others in turn; with the first part it is settled. */
-  async function* stream(request: ModelRequest): AsyncIterable<ModelPart> {
+  async function begin(request: ModelRequest): Promise<Begun> {
     const { signal } = request;
     // A caller's own key is for the provider that it was given for.
     const access = (model: string) =>
@@ -83,20 +83,16 @@ export function createModels({
       model,
       access: access(model),
     }));
-    let first: unknown;
+    let failure: unknown;
     for (const asked of [request, ...others]) {
       for (let attempt = 1; ; attempt++) {
-        let hasBegun = false;
         try {
           const { provider, name } = find(asked);
-          for await (const part of provider.stream(asked, name)) {
-            hasBegun = true;
-            yield part;
-          }
-          return;
+          const parts = provider.stream(asked, name)[Symbol.asyncIterator]();
+          return { parts, first: await parts.next() };
         } catch (error) {
-          if (hasBegun || signal.aborted || !(error instanceof ModelError)) throw error;
-          first ??= error;
+          if (signal.aborted || !(error instanceof ModelError)) throw error;
+          failure ??= error;
           const wait = error.retry_after ?? AGAIN_MS;
           if (!error.retryable || attempt > 1 || wait > LONGEST_WAIT_MS) break;
           await pause(clock, wait, signal);
@@ -104,8 +100,12 @@ export function createModels({
       }
     }
     // The agent's own model is the one to tell of.
-    throw first;
+    throw failure;
   }
+
+  const stream = (request: ModelRequest): AsyncIterable<ModelPart> => ({
+    [Symbol.asyncIterator]: () => new Settling(() => begin(request)),
+  });
 
   return {
     default_model,
@@ -128,6 +128,33 @@ export function createModels({
         is_default: default_model.startsWith(`${name}/`),
       })),
   };
+}
+
+type Begun = { parts: AsyncIterator<ModelPart>; first: IteratorResult<ModelPart> };
+
+/** Parts of whichever model begins to answer. Not a generator: from the first on it does nothing but hand them on. */
+class Settling implements AsyncIterator<ModelPart> {
+  readonly #begin: () => Promise<Begun>;
+  #parts: AsyncIterator<ModelPart> | undefined;
+
+  constructor(begin: () => Promise<Begun>) {
+    this.#begin = begin;
+  }
+
+  next(): Promise<IteratorResult<ModelPart>> {
+    return this.#parts ? this.#parts.next() : this.#first();
+  }
+
+  async #first(): Promise<IteratorResult<ModelPart>> {
+    const { parts, first } = await this.#begin();
+    this.#parts = parts;
+    return first;
+  }
+
+  async return(): Promise<IteratorResult<ModelPart>> {
+    await this.#parts?.return?.();
+    return { done: true, value: undefined };
+  }
 }
 
 function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {

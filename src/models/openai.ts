@@ -22,7 +22,6 @@ import {
   MOST_CALLS,
   parsed,
   partsOf,
-  serverEvents,
   tooManyCalls,
 } from "./wire.ts";
 import { SameButTheWord } from "./words.ts";
@@ -75,7 +74,7 @@ export function openai(options: {
         trusted: access === undefined,
         signal,
       };
-      return partsOf(serverEvents(options, asking), new Reading(name), options.egress.beat);
+      return partsOf(options, asking, new Reading(name));
     },
   };
 }

@@ -1,5 +1,4 @@
 import { type Egress, EgressError } from "../egress/egress.ts";
-import type { Beat } from "../lib/beat.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject, type Json } from "../lib/json.ts";
 import { EventReader } from "./event-reader.ts";
@@ -47,17 +46,32 @@ export function addressFor({ name, base_url, home }: Address, { access }: ModelR
   return url.replace(/\/+$/, "");
 }
 
+// A reader that does not read is owed one chunk, so a part must not be one by itself.
+const MOST_TOGETHER = 4_096;
+
+/** How a provider's events are read, one after the other. Throws ModelError. */
+export type AnswerReading = {
+  /** The answer is whole; what comes after is not looked at. */
+  readonly isOver: boolean;
+  read(event: string, tell: (part: ModelPart) => void): void;
+  /** What is told at last. */
+  end(): Iterable<ModelPart>;
+};
+
 /**
- * Posts to a model's server and gives its server-sent events, as they come in from the network: several at
- * once where several came at once. A client of our own, since `fetch`, and with it the official packages,
- * holds at most 256 requests of a whole process. Throws ModelError, or what `signal` aborted with.
+ * Posts to a model's server and gives the parts of its answer, as `reading` has them, when their events come in.
+ * While much passes, words that came at once are told at once. A client of our own, since `fetch`, and with it the
+ * official packages, holds at most 256 requests of a whole process. Throws ModelError, or what `signal` aborted
+ * with. One generator and not one for the events and one for the parts: what a word costs is mostly handing it on.
  */
-export async function* serverEvents(
+export async function* partsOf(
   { egress, clock }: { egress: Egress; clock: Clock },
   { url, headers, body, limits: given, trusted, signal }: Asking,
-): AsyncIterable<string[]> {
+  reading: AnswerReading,
+): AsyncIterable<ModelPart> {
   const limits = { ...LIMITS, ...given };
   const silence = watchSilence(clock, limits, signal);
+  const { beat } = egress;
   try {
     const answer = await egress.stream({
       method: "POST",
@@ -85,67 +99,47 @@ export async function* serverEvents(
       const events = reader.feed(decoder.decode(bytes, STREAMED));
       if (events.length === 0) continue;
       silence.heard();
-      egress.beat.passed(events.length);
+      beat.passed(events.length);
       hasCome = true;
-      if (events.length <= MOST_AT_ONCE) {
-        yield events;
-        continue;
-      }
-      for (let from = 0; from < events.length; from += MOST_AT_ONCE) {
+      for (let from = 0; from < events.length && !reading.isOver; from += MOST_AT_ONCE) {
         // A server that sends all at once gets no more of the loop than one that takes its time.
         if (from > 0) await new Promise((resolve) => setImmediate(resolve));
-        yield events.slice(from, from + MOST_AT_ONCE);
+        const { parts, failure } = saidIn(events, from, reading, beat.isBusy);
+        for (const part of parts) yield part;
+        if (failure) throw failure;
       }
+      if (reading.isOver) break;
     }
-    const last = reader.end();
-    if (last.length > 0) yield last;
-    else if (!hasCome) throw garbage();
+    if (!reading.isOver) {
+      const last = reader.end();
+      if (last.length === 0 && !hasCome) throw garbage();
+      const { parts, failure } = saidIn(last, 0, reading, beat.isBusy);
+      for (const part of parts) yield part;
+      if (failure) throw failure;
+    }
   } catch (error) {
     throw signal.aborted ? error : (silence.exceeded() ?? toModelError(error));
   } finally {
     silence.end();
   }
+  yield* reading.end();
 }
 
-// A reader that does not read is owed one chunk, so a part must not be one by itself.
-const MOST_TOGETHER = 4_096;
-
-/** How a provider's events are read, one after the other. Throws ModelError. */
-export type AnswerReading = {
-  /** The answer is whole; what comes after is not looked at. */
-  readonly isOver: boolean;
-  read(event: string, tell: (part: ModelPart) => void): void;
-  /** What is told at last. */
-  end(): Iterable<ModelPart>;
-};
-
-/** The parts of an answer, as they come. While much passes, words that came at once are told at once. */
-export async function* partsOf(
-  events: AsyncIterable<string[]>,
-  reading: AnswerReading,
-  beat: Beat,
-): AsyncIterable<ModelPart> {
-  for await (const several of events) {
-    const parts: ModelPart[] = [];
-    const tell = (part: ModelPart) => {
-      if (beat.isBusy && (part.type === "text" || part.type === "reasoning")) {
-        addWords(parts, part, { most: MOST_TOGETHER });
-      } else parts.push(part);
-    };
-    let failure: unknown;
-    try {
-      for (const event of several) {
-        reading.read(event, tell);
-        if (reading.isOver) break;
-      }
-    } catch (error) {
-      failure = error; // what came before it is told
-    }
-    for (const part of parts) yield part;
-    if (failure) throw failure;
-    if (reading.isOver) break;
+/** What the events from `from` on say, so many at most; and what went wrong after that. */
+function saidIn(events: string[], from: number, reading: AnswerReading, isTogether: boolean) {
+  const parts: ModelPart[] = [];
+  const tell = (part: ModelPart) => {
+    if (isTogether && (part.type === "text" || part.type === "reasoning"))
+      addWords(parts, part, { most: MOST_TOGETHER });
+    else parts.push(part);
+  };
+  try {
+    const to = Math.min(events.length, from + MOST_AT_ONCE);
+    for (let at = from; at < to && !reading.isOver; at++) reading.read(events[at]!, tell);
+  } catch (failure) {
+    return { parts, failure };
   }
-  yield* reading.end();
+  return { parts };
 }
 
 /** Aborts with the caller and after too long a silence, and never leaves a timer behind. */
