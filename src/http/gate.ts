@@ -1,6 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { AppError, invalid, invalidField, rateLimited, unauthorized, unavailable } from "../lib/errors.ts";
 import { newId } from "../lib/ids.ts";
+import { createStep } from "../lib/in-step.ts";
 import type { Log } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { type Authenticate, bearerToken } from "./authorization.ts";
@@ -163,10 +164,14 @@ export function createGate(deps: GateDeps): Gate {
     return new Response(null, { status, headers });
   }
 
+  const inStep = createStep();
+
   return async (request, server) => {
+    const began = elapsed();
+    await inStep();
     const given = request.headers.get("x-request-id");
     const id = given !== null && REQUEST_ID.test(given) ? given : newId();
-    const context = new RequestContext(id, elapsed(), request, server, address);
+    const context = new RequestContext(id, began, request, server, address);
     if (deps.clock) context.clock = deps.clock;
     let response: Response;
     try {
