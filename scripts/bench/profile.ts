@@ -30,7 +30,7 @@ import { burst, read, type Server, speakingBy, through, withModelServer } from "
 const CONNECTIONS = 64;
 const STREAMS = 500;
 const TOKENS_A_SECOND = 50;
-const WARM_SECONDS = 2;
+const WARM_SECONDS = 4;
 const SETTLED_MS = 1_500;
 
 type Place = { errand: Errand; key: Key; model: Server; receiver: string; seconds: number };
