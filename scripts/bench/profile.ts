@@ -18,6 +18,7 @@ import {
   BODY,
   hookOf,
   loadOnce,
+  say,
   startOn,
   subscribe,
   withFolder,
@@ -85,15 +86,15 @@ const { values: flags, positionals } = parseArgs({
     top: { type: "string", default: "25" },
     json: { type: "boolean", default: false },
     out: { type: "string" },
+    help: { type: "boolean", default: false },
   },
 });
 const [asked = ""] = positionals;
 const [SECONDS, TOP] = [Number(flags.seconds), Number(flags.top)];
-if (!["start", "idle", ...Object.keys(LOADS)].includes(asked) || !(SECONDS > 0) || !(TOP > 0)) {
-  console.error(
-    `usage: scripts/bench/profile start|idle|${Object.keys(LOADS).join("|")} [--seconds 5] [--top 25] [--json] [--out FILE]`,
-  );
-  process.exit(2);
+const names = ["start", "idle", ...Object.keys(LOADS)];
+if (flags.help || !names.includes(asked) || !(SECONDS > 0) || !(TOP > 0)) {
+  say(`usage: scripts/bench/profile ${names.join("|")} [--seconds 5] [--top 25] [--json] [--out FILE]`);
+  process.exit(flags.help ? 0 : 2);
 }
 
 const STARTS = 10;

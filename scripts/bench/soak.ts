@@ -32,12 +32,13 @@ const { values: flags } = parseArgs({
     share: { type: "string", default: "0.6" },
     json: { type: "boolean", default: false },
     charts: { type: "string" },
+    help: { type: "boolean", default: false },
   },
 });
 const [MINUTES, SHARE] = [Number(flags.minutes), Number(flags.share)];
-if (!(MINUTES > 0) || !(SHARE > 0)) {
-  console.error("usage: scripts/bench/soak [--minutes 30] [--share 0.6] [--json] [--charts DIR]");
-  process.exit(2);
+if (flags.help || !(MINUTES > 0) || !(SHARE > 0)) {
+  say("usage: scripts/bench/soak [--minutes 30] [--share 0.6] [--json] [--charts DIR]");
+  process.exit(flags.help ? 0 : 2);
 }
 
 const CONNECTIONS = 64;

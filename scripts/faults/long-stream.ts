@@ -16,8 +16,13 @@ const { values: flags } = parseArgs({
     every: { type: "string", default: "10" },
     silence: { type: "string", default: "240" },
     json: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
   },
 });
+if (flags.help) {
+  console.log("usage: scripts/faults/long-stream [--minutes 30] [--every 10] [--silence 240] [--json]");
+  process.exit(0);
+}
 const EVERY_S = Number(flags.every);
 const SILENCE_S = Number(flags.silence);
 const WORDS = Math.max(2, Math.floor((Number(flags.minutes) * 60 - SILENCE_S) / EVERY_S));
