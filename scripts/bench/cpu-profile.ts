@@ -31,62 +31,52 @@ export function ownerOf(url: string): string {
 const fileOf = (url: string): string =>
   url.replace(/^(?:.*\/)?(?:node_modules|\$bunfs\/root)\//, "").replace(/^.*\/(?=src\/)/, "");
 
-// What no script has called: sockets, HTTP, timers, and waiting for any of them.
+// What no script has called: sockets, HTTP, timers.
 const LOOP = "event loop";
 
 /** A profile and the two moments between which it counts, in ms since 1970. */
 export type Window = { profile: CpuProfile; from: number; to: number };
 
 /**
- * The functions that used the most by themselves, and the same by owner, most first. A function is told with its
- * file; what has none is the runtime's own code.
+ * The functions that used the most of `used` microseconds by themselves, and the same by owner, most first. A function
+ * is told with its file; what has none is the runtime's own code. Each sample counts the same: the time between two is
+ * also what the thread waited, and it is told with whatever comes next.
  */
-export function costs(windows: Window[]) {
-  const functions = new Map<string, Cost>();
-  const owners = new Map<string, Cost>();
-  let us = 0;
+export function costs(windows: Window[], used: number) {
+  const functions = new Map<string, Counted>();
+  const owners = new Map<string, Counted>();
+  let samples = 0;
   for (const { profile, from, to } of windows) {
     const frames = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]));
     const uncalled = new Set(profile.nodes[0]?.children);
     let at = profile.startTime;
     for (const [n, id] of profile.samples.entries()) {
-      const spent = profile.timeDeltas[n]!;
-      at += spent;
+      at += profile.timeDeltas[n]!;
       if (at < from * 1_000 || at > to * 1_000) continue;
-      us += spent;
+      samples++;
       const { functionName, url, lineNumber } = frames.get(id)!;
       const name = functionName || (url === "" && uncalled.has(id) ? LOOP : "(anonymous)");
-      add(functions, name, placeOf(url, lineNumber), spent);
-      add(owners, ownerOf(url), "", spent);
+      count(functions, name, placeOf(url, lineNumber));
+      count(owners, ownerOf(url), "");
     }
   }
-  const sorted = (of: Map<string, Cost>) =>
+  const told = (of: Map<string, Counted>): Cost[] =>
     [...of.values()]
-      .map((cost) => ({ ...cost, share: us > 0 ? cost.us / us : 0 }))
-      .toSorted((a, b) => b.us - a.us);
-  return { us, functions: sorted(functions), owners: sorted(owners) };
+      .toSorted((a, b) => b.samples - a.samples)
+      .map(({ what, where, samples: own }) => {
+        const share = own / samples;
+        return { what, where, us: share * used, share };
+      });
+  return { samples, functions: told(functions), owners: told(owners) };
 }
 
-/** Without what the event loop waited: the thread used so many microseconds only. */
-export function withoutWaits(sums: ReturnType<typeof costs>, used: number): ReturnType<typeof costs> {
-  const waited = Math.max(0, sums.us - used);
-  const less = (list: Cost[], what: string) =>
-    list
-      .map((cost) => (cost.what === what ? { ...cost, us: Math.max(0, cost.us - waited) } : cost))
-      .map((cost) => ({ ...cost, share: cost.us / (sums.us - waited) }))
-      .toSorted((a, b) => b.us - a.us);
-  return {
-    us: sums.us - waited,
-    functions: less(sums.functions, LOOP),
-    owners: less(sums.owners, RUNTIME),
-  };
-}
+type Counted = { what: string; where: string; samples: number };
 
-function add(into: Map<string, Cost>, what: string, where: string, us: number): void {
+function count(into: Map<string, Counted>, what: string, where: string): void {
   const key = `${what} ${where}`;
-  const cost = into.get(key) ?? { what, where, us: 0, share: 0 };
-  cost.us += us;
-  into.set(key, cost);
+  const counted = into.get(key);
+  if (counted) counted.samples++;
+  else into.set(key, { what, where, samples: 1 });
 }
 
 const placeOf = (url: string, line: number): string =>

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { BINARY, type Errand, type Key } from "../lib/errand.ts";
-import { type Cost, type CpuProfile, costs, withoutWaits } from "./cpu-profile.ts";
+import { type Cost, type CpuProfile, costs } from "./cpu-profile.ts";
 import {
   arrived,
   BODY,
@@ -164,7 +164,7 @@ async function underLoad(load: Load): Promise<void> {
     if (!profile) throw new Error("the program left no profile");
     const { count, from, to, cpu } = seen;
     const main = cpu.find(({ name }) => name === "main")!;
-    const sums = withoutWaits(costs([{ profile, from, to }]), main.user_us + main.system_us);
+    const sums = costs([{ profile, from, to }], main.user_us + main.system_us);
     const of = asked === "streams" ? "token" : asked === "lists" ? "page" : "webhook";
     if (flags.json) return tell(JSON.stringify({ load: asked, count, of, threads: cpu, ...sums }));
     tell(`${count} ${of}s in ${((to - from) / 1_000).toFixed(1)} s`);
@@ -185,24 +185,30 @@ async function starting(): Promise<void> {
   try {
     const times = await withFolder(async (data, key) => {
       await (await startOn(data, key)).stop();
-      const seen: { from: number; to: number }[] = [];
+      const seen: { from: number; to: number; used: number }[] = [];
       for (let n = 0; n < STARTS; n++) {
         const from = now();
         const errand = await startOn(data, key, recording(folder));
-        seen.push({ from, to: from + errand.startedInMs });
+        const { user_us, system_us } = threads(errand.pid).get("main")!;
+        seen.push({ from, to: from + errand.startedInMs, used: user_us + system_us });
         await errand.stop();
       }
       return seen;
     });
     const windows = recorded(folder).map((profile, n) => ({ profile, ...times[n]! }));
-    const sums = costs(windows);
-    const mean = (of: (window: (typeof windows)[number]) => number) =>
-      windows.reduce((sum, window) => sum + of(window), 0) / windows.length;
+    const sum = (of: (window: (typeof windows)[number]) => number) =>
+      windows.reduce((all, window) => all + of(window), 0);
+    const mean = (of: (window: (typeof windows)[number]) => number) => sum(of) / windows.length;
+    const used = sum((window) => window.used);
+    const sums = costs(windows, used);
     const whole = mean(({ from, to }) => to - from);
     const before = mean(({ profile, from }) => profile.startTime / 1_000 - from);
-    if (flags.json) return tell(JSON.stringify({ load: asked, starts: STARTS, whole, before, ...sums }));
+    if (flags.json)
+      return tell(JSON.stringify({ load: asked, starts: STARTS, whole, before, used, ...sums }));
     tell(`${whole.toFixed(0)} ms to the first answer while it is recorded, the mean of ${STARTS}`);
-    tell(`${before.toFixed(0)} ms of them before the runtime is ready to record`);
+    tell(
+      `${before.toFixed(0)} ms of them before the runtime records; the main thread used ${(used / STARTS / 1_000).toFixed(0)} ms of CPU`,
+    );
     tellCosts(sums, STARTS, "start");
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { costs, ownerOf, withoutWaits } from "../../scripts/bench/cpu-profile.ts";
+import { costs, ownerOf } from "../../scripts/bench/cpu-profile.ts";
 import { residentOf, threads } from "../../scripts/bench/resident.ts";
 
 const frame = (id: number, functionName: string, url: string, lineNumber = -1) => ({
@@ -7,55 +7,43 @@ const frame = (id: number, functionName: string, url: string, lineNumber = -1) =
   callFrame: { functionName, url, lineNumber },
 });
 
+const profile = {
+  nodes: [
+    { ...frame(1, "(root)", ""), children: [2, 3] },
+    frame(2, "", ""),
+    frame(3, "handle", "/build/src/http/gate.ts", 9),
+    frame(4, "", "/build/node_modules/@scope/thing/dist/index.mjs", 4),
+    // The same function, called from elsewhere.
+    frame(5, "handle", "/build/src/http/gate.ts", 9),
+  ],
+  startTime: 1_000_000,
+  endTime: 1_100_000,
+  // The third came after a wait.
+  samples: [2, 3, 4, 5, 2],
+  timeDeltas: [1_000, 1_000, 95_000, 1_000, 1_000],
+};
+
 test("a profile tells what functions used by themselves within a window, and whose they are", () => {
-  const profile = {
-    nodes: [
-      frame(1, "run", ""),
-      frame(2, "handle", "/build/src/http/gate.ts", 9),
-      frame(3, "", "/build/node_modules/@scope/thing/dist/index.mjs", 4),
-      // The same function, called from elsewhere.
-      frame(4, "handle", "/build/src/http/gate.ts", 9),
-    ],
-    startTime: 1_000_000,
-    endTime: 1_001_000,
-    samples: [1, 2, 3, 4, 1],
-    timeDeltas: [100, 200, 300, 200, 200],
-  };
-  const { us, functions, owners } = costs([{ profile, from: 1_000.2, to: 1_000.9 }]);
-  expect(us).toBe(700);
-  expect(functions.map(({ what, where, us }) => ({ what, where, us }))).toEqual([
-    { what: "handle", where: "src/http/gate.ts:10", us: 400 },
-    { what: "(anonymous)", where: "@scope/thing/dist/index.mjs:5", us: 300 },
+  const { samples, functions, owners } = costs([{ profile, from: 1_001.5, to: 1_098.5 }], 900);
+  expect(samples).toBe(3);
+  expect(functions).toEqual([
+    { what: "handle", where: "src/http/gate.ts:10", us: 600, share: 2 / 3 },
+    { what: "(anonymous)", where: "@scope/thing/dist/index.mjs:5", us: 300, share: 1 / 3 },
   ]);
-  expect(owners.map(({ what, share }) => ({ what, share: Math.round(share * 100) }))).toEqual([
-    { what: "src/http", share: 57 },
-    { what: "@scope/thing", share: 43 },
+  expect(owners.map(({ what, us }) => [what, us])).toEqual([
+    ["src/http", 600],
+    ["@scope/thing", 300],
   ]);
-  expect(costs([{ profile, from: 0, to: 1 }])).toEqual({ us: 0, functions: [], owners: [] });
+  expect(costs([{ profile, from: 0, to: 1 }], 900)).toEqual({ samples: 0, functions: [], owners: [] });
 });
 
-test("what the event loop waited is no cost", () => {
-  const profile = {
-    nodes: [{ ...frame(1, "(root)", ""), children: [2, 3] }, frame(2, "", ""), frame(3, "parse", "")],
-    startTime: 0,
-    endTime: 1_000,
-    samples: [2, 3, 2],
-    timeDeltas: [500, 100, 400],
-  };
-  const sums = costs([{ profile, from: 0, to: 1 }]);
-  const told = ({ functions }: typeof sums) => functions.map(({ what, us }) => [what, us]);
-  expect(told(sums)).toEqual([
-    ["event loop", 900],
-    ["parse", 100],
-  ]);
-  const { us, functions, owners } = withoutWaits(sums, 150);
-  expect(us).toBe(150);
+test("what no script has called is the event loop's, however long it waited", () => {
+  const { functions } = costs([{ profile, from: 0, to: 2_000 }], 1_000);
   expect(functions.map(({ what, us }) => [what, us])).toEqual([
-    ["parse", 100],
-    ["event loop", 50],
+    ["event loop", 400],
+    ["handle", 400],
+    ["(anonymous)", 200],
   ]);
-  expect(owners).toEqual([{ what: "runtime (native)", where: "", us: 150, share: 1 }]);
-  expect(told(withoutWaits(sums, 2_000))).toEqual(told(sums));
 });
 
 test("code belongs to a folder of ours, to its package, or to the runtime", () => {
