@@ -42,7 +42,8 @@ export type WriterHealth = {
 export type Transport = { send(calls: Call[]): Promise<Written>; close(): Promise<void> };
 
 const LARGEST_BATCH = 512;
-// Enough to send on behind a batch that is under way: were it to wait for that, the threads would take turns.
+// Enough to send on before the turn is over and behind a batch that is under way: were it to wait, requests
+// that came together would all be prepared before the first is written, and the threads would take turns.
 const EARLY_BATCH = 16;
 const MOST_UNDER_WAY = 2;
 // On a disk that takes longer for a batch, the largest batches are the fastest.
@@ -126,7 +127,8 @@ export function createWriter(transport: Transport, committed: () => void = () =>
       return new Promise((resolve, reject) => {
         calls.push({ name, args, durable: mode === "durable" });
         waiting.push({ resolve, reject });
-        if (!armed && (underWay === 0 || mayGoEarly())) {
+        if (mayGoEarly()) flush();
+        else if (underWay === 0 && !armed) {
           armed = true;
           setImmediate(flush);
         }
