@@ -4,6 +4,8 @@ import type { Clock } from "../lib/clock.ts";
 const LEAST = 8;
 const MOST = 64;
 const MOST_KNOWN = 10_000;
+// By size, not by `max`, which would take the room for all of them at the start.
+const BOUNDS = { maxSize: MOST_KNOWN, sizeCalculation: () => 1 };
 const SECOND = 1_000;
 // After a restart nothing is known of a webhook's own limits until its first attempt: too many may begin.
 const BUSY_MS = 250;
@@ -39,8 +41,8 @@ const FREE: Entry = { leave() {} };
  * a moment. A subscription's own limits stand above that; `look` is called when a rate has room again.
  */
 export function createConcurrency({ clock, look }: { clock: Clock; look: () => void }): Concurrency {
-  const known = new LRUCache<string, number>({ max: MOST_KNOWN });
-  const paces = new LRUCache<string, Pace>({ max: MOST_KNOWN });
+  const known = new LRUCache<string, number>(BOUNDS);
+  const paces = new LRUCache<string, Pace>(BOUNDS);
 
   /** How many more may begin at this moment. */
   function room(pace: Pace): number {

@@ -26,6 +26,7 @@ export function copyOf({ reader }: Storage): Storage {
  */
 export function resettable(template: Storage): { storage: Storage; reset(): Promise<void> } {
   const { reader: db, writer } = copyOf(template);
+  preparedOnce(db.raw);
   const tables = db.all<{ name: string }>(
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
   );
@@ -53,4 +54,18 @@ export function resettable(template: Storage): { storage: Storage; reset(): Prom
       db.run("COMMIT");
     },
   };
+}
+
+/** What drizzle has prepared for every call is then prepared once for each text. */
+function preparedOnce(raw: Database): void {
+  const prepare = raw.prepare.bind(raw);
+  const known = new Map<string, ReturnType<Database["prepare"]>>();
+  raw.prepare = ((sql: string) => {
+    let statement = known.get(sql);
+    if (!statement) {
+      statement = prepare(sql);
+      known.set(sql, statement);
+    }
+    return statement;
+  }) as Database["prepare"];
 }
