@@ -61,6 +61,7 @@ async function playApart(options: {
   counts: Record<Machine, number>;
   seed: number;
   processes: number;
+  minutes: number;
   progress: ((text: string) => void) | undefined;
 }): Promise<Report> {
   const report: Report = {
@@ -77,9 +78,11 @@ async function playApart(options: {
   );
   // What stops early has seen something of each.
   blocks.sort((a, b) => a.seed - b.seed);
+  const until = options.minutes > 0 ? performance.now() + options.minutes * 60_000 : Number.POSITIVE_INFINITY;
+  const next = () => (report.broken || performance.now() > until ? undefined : blocks.shift());
   const work = () =>
     new Promise<void>((resolve, reject) => {
-      let block = blocks.shift();
+      let block = next();
       const child = Bun.spawn([process.execPath, import.meta.filename, "--player"], {
         stdout: "inherit",
         stderr: "inherit",
@@ -92,7 +95,7 @@ async function playApart(options: {
           options.progress?.(
             `${report.executions.histories} of executions, ${report.deliveries.histories} of deliveries`,
           );
-          block = report.broken ? undefined : blocks.shift();
+          block = next();
           if (block) self.send(block);
           else self.kill();
         },
@@ -118,12 +121,14 @@ if (import.meta.main && process.argv.includes("--player")) {
       histories: { help: "how many of executions", usually: 1_000 },
       deliveries: { help: "how many of deliveries", usually: 1_000 },
       processes: { help: "how many play at a time", usually: availableParallelism() },
+      minutes: { help: "no more are begun after that; 0 is no limit", usually: 0 },
     },
     run: ({ number }, progress) =>
       playApart({
         counts: { executions: number("histories"), deliveries: number("deliveries") },
         seed: number("seed"),
         processes: number("processes"),
+        minutes: number("minutes"),
         progress,
       }),
     isClean,
