@@ -234,7 +234,8 @@ export async function playLife({ steps, max_retries, turns_to_answer }: Life): P
   clock.jump(10 * DAY);
   await next();
   await act({ do: "resume" });
-  for (let n = 0; n < emitted * 2 + 6 && (n < 4 || isUnfinished()); n++)
+  // With nothing left to do there is nothing that could be done too often.
+  for (let n = 0; n < emitted * 2 + 6 && (n === 0 || isUnfinished()); n++)
     await act({ do: "pass", ms: n < 4 ? 25 * HOUR : 2 * MINUTE });
   life.bury();
 
