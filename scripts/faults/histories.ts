@@ -113,6 +113,7 @@ export const isClean = ({ broken }: Pick<Report, "broken">): boolean => broken =
 
 if (import.meta.main && process.argv.includes("--player")) {
   process.on("message", async (block: Block) => process.send!(await playHistories(block)));
+  process.on("disconnect", () => process.exit());
 } else if (import.meta.main) {
   await script({
     name: "histories",

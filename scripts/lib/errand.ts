@@ -10,6 +10,8 @@ export type Errand = {
   pid: number;
   /** What it has printed so far, standard output and error together. */
   output(): string;
+  /** Of a request with the key and a JSON body. */
+  headers: Record<string, string>;
   /** Milliseconds from the start of the process to the first answered request. */
   startedInMs: number;
   api<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
@@ -82,6 +84,7 @@ export async function startErrand(options: {
   const { data, key, args = [], env = {}, command = "serve", under = [] } = options;
   const port = options.port ?? (await freePort());
   const url = `http://127.0.0.1:${port}`;
+  const authorization: Record<string, string> = key ? { authorization: `Bearer ${key.key}` } : {};
   const began = performance.now();
   const child = Bun.spawn([...under, BINARY, command, "--data", data, "--port", String(port), ...args], {
     cwd: tmpdir(),
@@ -120,12 +123,13 @@ export async function startErrand(options: {
     data,
     pid: child.pid,
     output: () => output,
+    headers: { ...authorization, "content-type": "application/json" },
     startedInMs: performance.now() - began,
     async api(method, path, body) {
       const response = await fetch(url + path, {
         method,
         headers: {
-          ...(key ? { authorization: `Bearer ${key.key}` } : {}),
+          ...authorization,
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -10,7 +10,10 @@ export function shimMissing(): string | undefined {
 const compiler = () => ["cc", "gcc", "clang"].find((name) => Bun.which(name));
 
 /** Compiles a shim into a folder; answers the path to preload. */
-export function buildShim(folder: string, name: "disk-shim" | "time-shim" = "disk-shim"): string {
+export function buildShim(
+  folder: string,
+  name: "disk-shim" | "time-shim" | "call-shim" = "disk-shim",
+): string {
   const library = join(folder, `${name}.so`);
   const source = join(import.meta.dir, `${name}.c`);
   const made = spawnSync(compiler() ?? "cc", ["-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"]);
