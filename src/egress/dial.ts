@@ -1,19 +1,23 @@
 import net, { type Socket } from "node:net";
 import tls from "node:tls";
+import { BareLine } from "./bare-line.ts";
 import { EgressError, toEgressError } from "./errors.ts";
 import { blocked, type Guard, type Target } from "./guard.ts";
 import type { Limit } from "./limit.ts";
-import { Line } from "./line.ts";
+import { type Line, NodeLine } from "./line.ts";
 import { type EgressProxy, unreachable } from "./proxy.ts";
 
 export type Addresses = { address: string; family: number }[];
 export type Resolve = (host: string) => Promise<Addresses>;
 
+/** `trickles`: what comes on it comes in thousands of pieces. */
+export type Wanted = { target: Target; trusted: boolean; connectMs?: number; trickles?: boolean };
+
 export type Dial = {
   /** The addresses of a target that may be connected to, one at least, all of them checked. Throws EgressError. */
   addresses(target: Target, trusted: boolean): Promise<string[]>;
-  /** Opens a connection to a target, within `patienceMs` where that is given. Throws EgressError. */
-  connect(target: Target, trusted: boolean, limit: Limit, patienceMs?: number): Promise<Line>;
+  /** Opens a connection to a target, within `connectMs` where that is given. Throws EgressError. */
+  connect(hop: Wanted, limit: Limit): Promise<Line>;
   /** For a target that a proxy is asked for by its whole address: the headers that the proxy wants. */
   proxyHeaders(target: Target): Record<string, string> | undefined;
 };
@@ -63,17 +67,19 @@ export function createDial({
   return {
     addresses,
     proxyHeaders: (target) => (target.secure ? undefined : viaProxy(target)?.headers),
-    async connect(target, trusted, limit, patienceMs) {
+    async connect({ target, trusted, connectMs, trickles = false }, limit) {
       const via = viaProxy(target);
       if (via) {
         await limit.race(checkForProxy(target, trusted));
-        return connectByProxy(via, target, limit, patienceMs);
+        return connectByProxy(via, target, limit, connectMs);
       }
       const places = await limit.race(addresses(target, trusted));
       let failure: unknown;
       for (const [index, address] of places.entries()) {
         try {
-          const patience = index < places.length - 1 ? PATIENCE_MS : patienceMs;
+          const patience = index < places.length - 1 ? PATIENCE_MS : connectMs;
+          if (trickles && !target.secure && localAddress === undefined)
+            return await BareLine.open({ hostname: address, port: target.port }, limit, patience);
           return await connect({ target, address, localAddress, limit, patience });
         } catch (error) {
           if (limit.error) throw limit.error;
@@ -100,10 +106,10 @@ async function connectByProxy(
     socket.destroy();
     throw limit.error ?? unreachable(error);
   }
-  if (!target.secure) return Line.over(socket);
+  if (!target.secure) return NodeLine.over(socket);
   const secured = tls.connect({ socket, ...tlsOptions(target) });
   await ready(secured, "secureConnect", limit);
-  return Line.over(secured);
+  return NodeLine.over(secured);
 }
 
 // The certificate must be the name's, not the address's that the name led to.
@@ -125,7 +131,7 @@ async function connect({
   limit: Limit;
   patience: number | undefined;
 }): Promise<Line> {
-  const line = Line.direct((options) => {
+  const line = NodeLine.direct((options) => {
     const place = { host: address, port: target.port, localAddress, ...options };
     return target.secure ? tls.connect({ ...place, ...tlsOptions(target) }) : net.connect(place);
   });

@@ -108,9 +108,10 @@ export function createEgress(
     return target;
   }
 
-  async function connect({ target, trusted, connectMs }: Hop, limit: Limit): Promise<Wire> {
+  async function connect(hop: Hop, limit: Limit): Promise<Wire> {
+    const { target, trusted } = hop;
     const pool = trusted ? pools.trusted : pools.guarded;
-    return new Wire(target.origin, await dial.connect(target, trusted, limit, connectMs), beat, {
+    return new Wire(target.origin, await dial.connect(hop, limit), beat, {
       ended: (wire) => pool.put(wire),
       closed: (wire) => pool.remove(wire),
     });

@@ -73,12 +73,10 @@ export class Wire implements Flow {
     this.#line = line;
     this.#beat = beat;
     this.#events = events;
-    const { socket } = line;
-    socket.removeAllListeners("error");
-    socket.on("error", (error) => this.#broke(toEgressError(error)));
-    line.hear((chunk) => this.#read(chunk));
-    socket.on("end", () => this.#broke(cutOff()));
-    socket.on("close", () => this.#broke(cutOff()));
+    line.hear({
+      take: (chunk) => this.#read(chunk),
+      broke: (error) => this.#broke(error === undefined ? cutOff() : toEgressError(error)),
+    });
   }
 
   /** Resolves with the answer's head; rejects with EgressError, or StaleConnection on a connection used before. */
@@ -97,7 +95,7 @@ export class Wire implements Flow {
   flush(): void {
     const bytes = this.#unsent;
     this.#unsent = undefined;
-    if (bytes !== undefined && this.#exchange) this.#line.socket.write(bytes);
+    if (bytes !== undefined && this.#exchange) this.#line.write(bytes);
   }
 
   pause(): void {
@@ -109,7 +107,7 @@ export class Wire implements Flow {
   }
 
   destroy(): void {
-    this.#line.socket.destroy();
+    this.#line.destroy();
     this.#events.closed(this);
   }
 
@@ -139,7 +137,7 @@ export class Wire implements Flow {
   #finish({ reusable }: ResponseReader): void {
     this.#exchange = undefined;
     // An answer that overtook its request leaves the rest of that on the way.
-    if (reusable && this.#line.socket.writableLength === 0) {
+    if (reusable && !this.#line.isSending) {
       this.#line.resume();
       this.#events.ended(this);
     } else this.destroy();
