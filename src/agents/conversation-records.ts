@@ -31,6 +31,8 @@ export type ConversationRecords = {
       waiting?: boolean;
     },
   ): Promise<{ items: ConversationRow[]; total: number }>;
+  /** Those that some client calls so, of whichever agent; at most so many. No index helps: for the command line. */
+  called(client_id: string, most: number): Promise<ConversationRow[]>;
   /** Every message ever said, oldest first, and the tree of its turns. */
   everything(conversation_id: string): Promise<{ messages: RecordedMessage[]; turns: TurnLink[] }>;
   /** A message by its own id or by the client's, the newest of that name. */

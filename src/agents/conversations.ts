@@ -209,10 +209,14 @@ export function createConversations(deps: Deps) {
     },
   };
 
+  /** By its own id, or by the client's where one conversation alone goes by that. */
   async function byId(id: string): Promise<ConversationRow> {
-    const row = isUuid(id) ? await store.get(id) : undefined;
-    if (!row) throw notFound("conversation", id);
-    return row;
+    const own = isUuid(id) ? await store.get(id) : undefined;
+    if (own) return own;
+    const [found, other] = await records.called(id, 2);
+    if (!found) throw notFound("conversation", id);
+    if (other) throw conflict(`Several conversations are called ${id}; name one by its own id.`);
+    return found;
   }
 }
 

@@ -20,36 +20,43 @@ export async function recoverStreams({ store, steps, attachments, clock }: Deps)
   const unfinished = await store.unfinishedStreams();
   await Promise.all(
     unfinished.map(async (turn) => {
-      const parts = (await steps.steps(turn.id)).flatMap((step) => (step.path === "" ? step.parts : []));
-      const whole = parts.length;
-      for (const words of await steps.words(turn.id)) addWords(parts, words, { from: whole });
-      await store.finish(interruptedByCrash(turn, parts, clock.now()));
+      await store.finish(interruptedByCrash(turn, await saidBefore(steps, turn), clock.now()));
     }),
   );
   await attachments.dropLost();
   return unfinished.length;
 }
 
-/** Of the words after the last whole step, those are there that were kept by then. */
-const interruptedByCrash = (
-  { id, conversation_id, answer_id }: TurnRow,
+/** What a turn had come to; of the words after its last whole step, those are there that were kept by then. */
+export async function saidBefore(steps: Deps["steps"], { id }: TurnRow): Promise<AnswerPart[]> {
+  const parts = (await steps.steps(id)).flatMap((step) => (step.path === "" ? step.parts : []));
+  const whole = parts.length;
+  for (const words of await steps.words(id)) addWords(parts, words, { from: whole });
+  return parts;
+}
+
+/** An answer that nobody goes on with. */
+export const brokenOffAnswer = (
+  { id, conversation_id, message_id, answer_id }: TurnRow,
   parts: AnswerPart[],
   now: number,
 ) => ({
-  turn_id: id,
+  id: message_id ?? answer_id ?? newId(), // none where an earlier version began it
   conversation_id,
+  turn_id: id,
+  role: "assistant" as const,
+  parts,
+  state: "interrupted" as const,
+  usage: null,
+  created_at: now,
+});
+
+const interruptedByCrash = (turn: TurnRow, parts: AnswerPart[], now: number) => ({
+  turn_id: turn.id,
+  conversation_id: turn.conversation_id,
   state: "interrupted" as const,
   error: JSON.stringify({ code: "INTERRUPTED", message: "Errand stopped while this was being answered." }),
   ended_at: now,
-  message: {
-    id: answer_id ?? newId(), // none where an earlier version began it
-    conversation_id,
-    turn_id: id,
-    role: "assistant" as const,
-    parts,
-    state: "interrupted" as const,
-    usage: null,
-    created_at: now,
-  },
+  message: brokenOffAnswer(turn, parts, now),
   outbox: [],
 });

@@ -9,8 +9,10 @@ import { type AnswerDeps, type AnswerEnd, answer } from "./answer.ts";
 import type { ConversationRecords } from "./conversation-records.ts";
 import type { ConversationRow, ConversationStore, TurnRow } from "./conversation-store.ts";
 import { Journal } from "./journal.ts";
+import type { KeptWords } from "./kept-words.ts";
 import type { LiveTurns } from "./live-turns.ts";
 import { recordAnswer } from "./record.ts";
+import { brokenOffAnswer, saidBefore } from "./recover.ts";
 import { resolveIfSaid } from "./resolve.ts";
 import type { AgentSettings } from "./schema.ts";
 import type { AgentTarget } from "./service.ts";
@@ -27,6 +29,7 @@ type Deps = AnswerDeps & {
   steps: StepStore;
   records: ConversationRecords;
   live: LiveTurns;
+  keptWords: KeptWords;
   events: Events;
   runner: Runner;
   clock: Clock;
@@ -62,10 +65,12 @@ export function turnJob(deps: Deps): JobKind {
     const message_id = turn.message_id ?? turn.answer_id ?? newId();
     const running = { turn_id: turn.id, conversation_id: conversation.id, message_id, log };
     const { signal: stop, first } = live.open(running);
+    const leaveWords = deps.keptWords.follow(turn.id, log);
     try {
       await first;
       return await answered({ agent, conversation, turn, message_id, log, stop }, job);
     } finally {
+      leaveWords();
       if (!log.done) tellEnd(log, { reason: "error", error: AGAIN });
       live.close(running);
     }
@@ -122,7 +127,10 @@ export function turnJob(deps: Deps): JobKind {
       const turn = await store.turn(ref);
       if (!turn) return;
       const words = { code: "CRASH_LOOP", message: `Errand stopped three times under way (${reason}).` };
-      await store.finish({ ...failed(turn, words), ended_at: clock.now() });
+      const now = clock.now();
+      const parts = await saidBefore(deps.steps, turn);
+      const message = parts.length > 0 ? brokenOffAnswer(turn, parts, now) : undefined;
+      await store.finish({ ...failed(turn, words), ended_at: now, message });
     },
   });
 }

@@ -299,7 +299,7 @@ export function createTurns(deps: Deps) {
   }
 
   return {
-    job: turnJob({ ...deps, live }),
+    job: turnJob({ ...deps, live, keptWords }),
     answerApprovals,
     answerApproval,
     pendingApprovals,

@@ -58,8 +58,8 @@ export const showConversation = (call: Call) =>
 const answer = (call: Call, approved: boolean) =>
   withServices(call, async (services) => {
     const { conversations, turns } = services;
-    const [conversation_id = "", approval_id = ""] = call.args;
-    const { agent_id } = await conversations.admin.get(conversation_id);
+    const [named = "", approval_id = ""] = call.args;
+    const { id: conversation_id, agent_id } = await conversations.admin.get(named);
     const given = checked(AnswerApproval, { approved, reason: call.flags["reason"] });
     const answered = await reaching(call, services, (caller) =>
       turns.answerApproval(caller, { agent_id, conversation_id, approval_id }, given),

@@ -478,3 +478,23 @@ describe("an Idempotency-Key on a stream", () => {
     expect(w.rows("messages")).toHaveLength(1);
   });
 });
+
+test("the command line finds a conversation by the client's name for it, where one alone goes by that", async () => {
+  const w = world();
+  const [one, other] = [await w.anAgent(), await w.anAgent()];
+  for (const [agent, id] of [
+    [one, "c1"],
+    [one, "both"],
+    [other, "both"],
+  ] as const) {
+    await (await w.ask("POST", `/agents/${agent}/stream`, chat("Hi", id))).text();
+  }
+  const { admin } = w.conversations;
+  const found = await admin.get("c1");
+  expect(found).toMatchObject({ agent_id: one, client_id: "c1" });
+  expect((await admin.get(found.id)).id).toBe(found.id);
+  expect(admin.get("none")).rejects.toMatchObject({ code: "not_found" });
+  expect(admin.remove("both")).rejects.toMatchObject({ code: "conflict" });
+  await admin.remove("c1");
+  expect(admin.get(found.id)).rejects.toMatchObject({ code: "not_found" });
+});

@@ -196,3 +196,30 @@ test("a message of a webhook whose answer is taken up again is answered with not
   (await after.server.next()).say("Hello").finish();
   expect(await after.until(id, "success")).toMatchObject({ reply: "Hello" });
 });
+
+test("a message of a webhook that is given up after three crashes keeps what was said last, marked interrupted", async () => {
+  const w = world({ model: "server" });
+  const agent = await w.anAgent();
+  const { id } = await w.enqueue(agent, "Hi", { context: { conversation_id: "c1" } });
+  /** One life of the program, that says so much of the answer and dies. */
+  async function life(one: World, ...said: string[]) {
+    (await one.server.next()).say(...said);
+    const { conversation_id } = (await one.turns.status(id))!;
+    const isTold = () => one.turns.live(conversation_id)!.log.parts.length > said.length;
+    for (let n = 0; n < 500 && !isTold(); n++) await settled(1);
+    await one.clock.advance(KEPT_EVERY_MS);
+  }
+  await life(w, "Once ", "upon ", "a time");
+  const second = world({ model: "server", storage: w.storage });
+  await second.runner.start();
+  await life(second, "Long ", "ago");
+
+  w.storage.reader.run("UPDATE jobs SET crashes = 2");
+  const last = world({ storage: w.storage });
+  expect(await last.runner.start()).toMatchObject({ dead: 1 });
+  expect((await last.conversations.get(CALLER, agent, "c1")).messages).toMatchObject([
+    { content: "Hi" },
+    { content: "Long ago", status: "interrupted", error: { code: "CRASH_LOOP" } },
+  ]);
+  expect(words(w)).toEqual([]);
+});

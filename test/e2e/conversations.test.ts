@@ -114,11 +114,12 @@ describe("a conversation", () => {
     const id = asked.headers.get("x-conversation-id")!;
     const waiting = await errand.command("conversations", "list", "--waiting", "--json");
     expect((JSON.parse(waiting.stdout) as { id: string }[]).map((one) => one.id)).toEqual([id]);
-    const { stdout } = await errand.command("conversations", "show", id);
+    const { stdout } = await errand.command("conversations", "show", `to ${verdict}`);
     expect(stdout).not.toContain("\u009b");
     const [, approval] = /waits for approval (\S+): refund\(\{\}\)/.exec(stdout)!;
     const reason = verdict === "deny" ? ["--reason", "Too much"] : [];
-    const answered = await errand.command("conversations", verdict, id, approval!, "--json", ...reason);
+    const named = [`to ${verdict}`, approval!];
+    const answered = await errand.command("conversations", verdict, ...named, "--json", ...reason);
     expect(JSON.parse(answered.stdout)).toMatchObject({ tool_name: "refund", conversation_id: id });
     const next = await model.next();
     expect(next.body.messages.at(-1)).toMatchObject({ role: "tool", content: expect.stringContaining(told) });

@@ -128,6 +128,13 @@ export const sqliteConversationRecords = ({ reader, writer }: Storage): Conversa
       total: reader.orm.select({ n: count() }).from(conversations).where(which).get()!.n,
     };
   },
+  called: async (client_id, most) =>
+    reader.orm
+      .select()
+      .from(conversations)
+      .where(eq(conversations.client_id, client_id))
+      .limit(most)
+      .all() as ConversationRow[],
   everything: async (conversation_id) => ({
     messages: reader
       .all<RecordedText>(
