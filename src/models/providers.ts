@@ -38,7 +38,7 @@ export const PROVIDERS: ProviderLine[] = [
     key: "gemini_api_key",
     base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
     usual_model: "gemini-2.5-flash",
-    quirks: { unsigned: /gemini-[12]/ },
+    quirks: { unsigned: /^(models\/)?gemini-[12]\.\d/ },
   },
   {
     name: "groq",
@@ -61,7 +61,7 @@ export const PROVIDERS: ProviderLine[] = [
     key: "deepseek_api_key",
     base_url: "https://api.deepseek.com/v1",
     usual_model: "deepseek-chat",
-    quirks: { json: "object", thoughts: /reasoner/ },
+    quirks: { json: "object", thoughts: /^deepseek-reasoner$/ },
   },
   {
     name: "openrouter",

@@ -1,17 +1,17 @@
-// How many tokens a model reads at once, by the beginning of its name; the first that fits counts.
+// How many tokens a model reads at once, by its provider or by how its own name begins; the first that fits counts.
 const WINDOWS: [RegExp, number][] = [
-  [/gpt-4\.1/, 1_000_000],
-  [/gpt-5/, 400_000],
-  [/gpt-4o|gpt-4-turbo|^openai\/o\d/, 128_000],
-  [/claude/, 200_000],
-  [/gemini/, 1_000_000],
+  // Local servers cut the beginning off in silence where a prompt is longer than what they were started with,
+  // whatever their models are called.
+  [/^(ollama|lmstudio|llamacpp)\//, 8_000],
+  [/\/gpt-4\.1(?!\d)/, 1_000_000],
+  [/\/gpt-5(?!\d)/, 400_000],
+  [/\/gpt-4(o|-turbo)|^openai\/o\d/, 128_000],
+  [/\/claude-/, 200_000],
+  [/\/gemini-\d/, 1_000_000],
   [/^deepseek\//, 64_000],
   [/^mistral\//, 128_000],
   [/^groq\//, 128_000],
   [/^openrouter\//, 64_000],
-  // Local servers cut the beginning off in silence where a prompt is longer than what they were started with.
-  [/^ollama\//, 8_000],
-  [/^(lmstudio|llamacpp)\//, 8_000],
 ];
 const USUAL = 32_000;
 

@@ -344,6 +344,9 @@ describe("what vendors differ in", () => {
   test.each([
     ["gemini/gemini-3-pro", ["s", undefined, "skip_thought_signature_validator", undefined]],
     ["gemini/gemini-2.5-flash", ["s", undefined, undefined, undefined]],
+    ["gemini/models/gemini-1.5-pro", ["s", undefined, undefined, undefined]],
+    ["gemini/gemini-20-pro", ["s", undefined, "skip_thought_signature_validator", undefined]],
+    ["gemini/tuned-gemini-1.5", ["s", undefined, "skip_thought_signature_validator", undefined]],
     ["mistral/m", [undefined, undefined, undefined, undefined]],
   ])(
     "Gemini gets its signatures of calls again, a newer one also for those of others, and nobody else (%s)",
@@ -378,6 +381,7 @@ describe("what vendors differ in", () => {
 
   test.each([
     ["deepseek/deepseek-reasoner", undefined, ["", ""]],
+    ["deepseek/no-reasoner-at-all", undefined, [undefined, undefined]],
     ["deepseek/deepseek-reasoner", "hm", ["hm", ""]],
     ["deepseek/deepseek-chat", "hm", ["hm", ""]],
     ["deepseek/deepseek-chat", undefined, [undefined, undefined]],
