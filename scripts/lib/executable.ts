@@ -26,6 +26,8 @@ export async function compile({ outfile, target, hasBytecode = true, hasSourceMa
     naming: { entry: "[name].[ext]" },
     target: "bun",
     format: "esm",
+    // What a command imports when it is called is a file of its own and not so much as read before.
+    splitting: true,
     bytecode: hasBytecode,
     // The copy beside it is thrown away.
     sourcemap: hasSourceMap ? "linked" : "none",
