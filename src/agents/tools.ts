@@ -1,4 +1,4 @@
-import { MOST_HOPS } from "../events/schema.ts";
+import { MOST_HOPS } from "../events/kinds.ts";
 import type { Executions } from "../executions/service.ts";
 import { CLAIM_MS } from "../hooks/store.ts";
 import type { Clock } from "../lib/clock.ts";

@@ -3,7 +3,8 @@ import { iso, isoOrNull } from "../lib/clock.ts";
 import { forbidden, notFound } from "../lib/errors.ts";
 import { windowOf } from "../lib/feed.ts";
 import { isUuid } from "../lib/ids.ts";
-import { type ListEvents, matches } from "./schema.ts";
+import { matches } from "./kinds.ts";
+import type { ListEvents } from "./schema.ts";
 import type { AnswerRow, Bystander, EventRecordStore, EventRow } from "./store.ts";
 
 export type EventRecords = ReturnType<typeof createEventRecords>;

@@ -6,7 +6,7 @@ import type { JsonObject } from "../lib/json.ts";
 import { evaluate } from "../webhooks/conditions.ts";
 import { attemptsMax } from "../webhooks/retry-schedule.ts";
 import { envelope, partsOf } from "./envelope.ts";
-import { DELIVERY_JOB, type EventKind, MOST_HOPS, matches } from "./schema.ts";
+import { DELIVERY_JOB, type EventKind, MOST_HOPS, matches } from "./kinds.ts";
 import {
   bytesOf,
   type DeliveryRow,

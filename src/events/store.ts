@@ -4,7 +4,7 @@ import type { JsonObject } from "../lib/json.ts";
 import type { BatchSettings } from "../webhooks/batch.ts";
 import type { Filters } from "../webhooks/filters.ts";
 import type { RetryPolicy } from "../webhooks/retry-schedule.ts";
-import type { EventKind, EventPattern } from "./schema.ts";
+import type { EventKind, EventPattern } from "./kinds.ts";
 
 export type EventRow = {
   id: string;

@@ -1,5 +1,5 @@
 import Type, { type Static } from "typebox";
-import { feedQuery } from "../lib/feed.ts";
+import { feedQuery } from "../lib/feed-query.ts";
 import { json, query } from "../lib/schema.ts";
 import { Node } from "../workflows/schema.ts";
 

@@ -1,4 +1,4 @@
-import { MOST_HOPS } from "../events/schema.ts";
+import { MOST_HOPS } from "../events/kinds.ts";
 import { contextOf } from "../http/context.ts";
 import { conflict, invalidField } from "../lib/errors.ts";
 import { sha256Hex } from "../lib/secrets.ts";

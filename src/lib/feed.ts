@@ -1,4 +1,3 @@
-import Type from "typebox";
 import { parseMoment } from "./moment.ts";
 
 /** Where a row stands in a list that is read newest first. */
@@ -9,17 +8,6 @@ export type Window = { since: number; below: Place; limit: number; offset: numbe
 
 /** `next`: where the rest begins; null at the end. A page can be short and the rest go on all the same. */
 export type Stretch<T> = { items: T[]; next: Place | null };
-
-/** The query of such a list; `cursor` comes out of the Link of the answer before. */
-export const feedQuery = {
-  limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100 }),
-  offset: Type.Integer({ minimum: 0, maximum: 10_000, default: 0 }),
-  cursor: Type.Optional(
-    Type.String({ pattern: "^\\d{1,15}_[0-9a-f-]{36}$", description: "From the Link of an answer." }),
-  ),
-  since: Type.Optional(Type.String({ maxLength: 40, description: "ISO 8601, included." })),
-  until: Type.Optional(Type.String({ maxLength: 40, description: "ISO 8601, included." })),
-};
 
 export const cursorOf = ({ created_at, id }: Place): string => `${created_at}_${id}`;
 

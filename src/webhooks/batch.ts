@@ -1,5 +1,5 @@
 import { envelope } from "../events/envelope.ts";
-import { BATCH_KIND } from "../events/schema.ts";
+import { BATCH_KIND } from "../events/kinds.ts";
 import type { EventRow } from "../events/store.ts";
 import type { Filters } from "./filters.ts";
 

@@ -1,5 +1,5 @@
-import type { EventKind } from "../events/schema.ts";
-import { matches } from "../events/schema.ts";
+import type { EventKind } from "../events/kinds.ts";
+import { matches } from "../events/kinds.ts";
 import type { Caller } from "../keys/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";

@@ -1,5 +1,5 @@
 import type { Alerts } from "../alerts/service.ts";
-import { BATCH_KIND, DELIVERY_JOB } from "../events/schema.ts";
+import { BATCH_KIND, DELIVERY_JOB } from "../events/kinds.ts";
 import type { DeliveryRow } from "../events/store.ts";
 import {
   defineJob,

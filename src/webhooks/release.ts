@@ -1,4 +1,4 @@
-import { DELIVERY_JOB } from "../events/schema.ts";
+import { DELIVERY_JOB } from "../events/kinds.ts";
 import { defineJob, type JobKind, settled } from "../jobs/job.ts";
 import type { NewJob } from "../jobs/placement.ts";
 import type { Runner } from "../jobs/runner.ts";

@@ -1,4 +1,4 @@
-import { BATCH_KIND, DELIVERY_JOB } from "../events/schema.ts";
+import { BATCH_KIND, DELIVERY_JOB } from "../events/kinds.ts";
 import type { DeliveryRow } from "../events/store.ts";
 import type { IdempotencyClaim } from "../hooks/store.ts";
 import type { Runner } from "../jobs/runner.ts";

@@ -1,5 +1,5 @@
 import { envelope } from "../events/envelope.ts";
-import { EVENT_KINDS, type EventKind, type EventPattern, matches } from "../events/schema.ts";
+import { EVENT_KINDS, type EventKind, type EventPattern, matches } from "../events/kinds.ts";
 import { iso } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";

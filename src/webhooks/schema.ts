@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
-import { BATCH_KIND, EVENT_KINDS, EVENT_PATTERNS } from "../events/schema.ts";
+import { BATCH_KIND, EVENT_KINDS, EVENT_PATTERNS } from "../events/kinds.ts";
 import type { Fault } from "../lib/errors.ts";
-import { feedQuery } from "../lib/feed.ts";
+import { feedQuery } from "../lib/feed-query.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { json, query } from "../lib/schema.ts";
 import { AUTHENTICATION_TYPES, authenticationFaults, headerFaults } from "./authentication.ts";

@@ -1,5 +1,5 @@
 import type { Egress } from "../egress/egress.ts";
-import type { EventPattern } from "../events/schema.ts";
+import type { EventPattern } from "../events/kinds.ts";
 import type { Runner } from "../jobs/runner.ts";
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso, isoOrNull } from "../lib/clock.ts";

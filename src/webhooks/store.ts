@@ -1,5 +1,5 @@
 import type { PreparedAlert } from "../alerts/store.ts";
-import type { EventPattern } from "../events/schema.ts";
+import type { EventPattern } from "../events/kinds.ts";
 import type { DeliveryRow, DeliveryState, EventRow } from "../events/store.ts";
 import type { ClaimOutcome, IdempotencyClaim } from "../hooks/store.ts";
 import type { JobRow, Lease } from "../jobs/job.ts";

@@ -1,4 +1,4 @@
-import type { EventKind } from "../events/schema.ts";
+import type { EventKind } from "../events/kinds.ts";
 import type { Caller } from "../keys/schema.ts";
 import { newId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";

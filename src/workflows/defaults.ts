@@ -1,4 +1,4 @@
-import type { CreateWorkflow, InputSchema, Node, Program } from "./schema.ts";
+import type { CreateWorkflow, InputSchema, Node, Program, WorkflowSettings } from "./schema.ts";
 
 // The defaults of interface 2.1, 2.1.1 and 2.1.2.
 
@@ -15,6 +15,14 @@ export const DEFAULTS = {
   output_mapping: {},
   public_clone: false,
   public_runnable: false,
+};
+
+/** Of what is set beside the workflow object. */
+export const NO_SETTINGS: WorkflowSettings = {
+  concurrency: null,
+  run_timeout_seconds: null,
+  failure_workflow_id: null,
+  retention: null,
 };
 
 /** The program of a request with every default written out, so that what is stored is what runs. */

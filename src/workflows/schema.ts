@@ -185,13 +185,6 @@ export type WorkflowSettings = {
   retention: { days: number | null; max_executions: number | null } | null;
 };
 
-export const NO_SETTINGS: WorkflowSettings = {
-  concurrency: null,
-  run_timeout_seconds: null,
-  failure_workflow_id: null,
-  retention: null,
-};
-
 /** Keeps the draft as it is now as a version of its own. */
 export const CreateVersion = json(
   Type.Object(

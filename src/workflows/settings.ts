@@ -1,8 +1,8 @@
 import type { Caller } from "../keys/schema.ts";
 import { type Fault, forbidden, invalid, invalidField, notFound } from "../lib/errors.ts";
 import { references, TemplateError } from "../lib/template.ts";
+import { NO_SETTINGS } from "./defaults.ts";
 import type { Program, UpdateSettings, WorkflowSettings } from "./schema.ts";
-import { NO_SETTINGS } from "./schema.ts";
 import type { WorkflowRow, WorkflowStore, WorkflowTarget } from "./store.ts";
 
 /** What is set beside the workflow object: concurrency, run time, failure workflow, retention. */

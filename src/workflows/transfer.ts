@@ -1,14 +1,14 @@
 import type { Caller } from "../keys/schema.ts";
 import { type Clock, iso } from "../lib/clock.ts";
 import { withoutSecrets } from "../lib/redact.ts";
-import {
-  type CreateWorkflow,
-  type InWorkspace,
-  NO_SETTINGS,
-  type Program,
-  type Workflow,
-  type WorkflowFile,
-  type WorkflowSettings,
+import { NO_SETTINGS } from "./defaults.ts";
+import type {
+  CreateWorkflow,
+  InWorkspace,
+  Program,
+  Workflow,
+  WorkflowFile,
+  WorkflowSettings,
 } from "./schema.ts";
 import { checkedSettings } from "./settings.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { EVENT_KINDS, EVENT_PATTERNS, matches } from "../../src/events/schema.ts";
+import { EVENT_KINDS, EVENT_PATTERNS, matches } from "../../src/events/kinds.ts";
 import { insertOutbox } from "../../src/storage/sqlite/events.ts";
 import { deliveriesOf, setup } from "../webhooks/setup.ts";
 

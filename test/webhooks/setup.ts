@@ -1,6 +1,6 @@
 import { createAlerts } from "../../src/alerts/service.ts";
 import { createEgress, type Egress } from "../../src/egress/egress.ts";
-import { DELIVERY_JOB } from "../../src/events/schema.ts";
+import { DELIVERY_JOB } from "../../src/events/kinds.ts";
 import { createEvents, type NewEvent, type PlannedEvents } from "../../src/events/service.ts";
 import type { DeliveryRow } from "../../src/events/store.ts";
 import type { NewJob } from "../../src/jobs/placement.ts";

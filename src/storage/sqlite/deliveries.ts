@@ -1,4 +1,4 @@
-import { BATCH_KIND, DELIVERY_JOB } from "../../events/schema.ts";
+import { BATCH_KIND, DELIVERY_JOB } from "../../events/kinds.ts";
 import { bytesOf, type EventRow, type PlannedDelivery } from "../../events/store.ts";
 import type { JobRow } from "../../jobs/job.ts";
 import type { AttemptResult, AttemptRow, DeliveryStore, DeliveryTarget } from "../../webhooks/store.ts";

@@ -1,4 +1,4 @@
-import { BATCH_KIND } from "../../events/schema.ts";
+import { BATCH_KIND } from "../../events/kinds.ts";
 import type { DeliveryRow, PlannedDelivery } from "../../events/store.ts";
 import type { ClaimOutcome } from "../../hooks/store.ts";
 import type { DeliveryStore, Replayable, Resend } from "../../webhooks/store.ts";

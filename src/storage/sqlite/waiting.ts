@@ -1,4 +1,4 @@
-import { BATCH_KIND } from "../../events/schema.ts";
+import { BATCH_KIND } from "../../events/kinds.ts";
 import type { WaitingDelivery } from "../../events/store.ts";
 import type { JobRow, Lease } from "../../jobs/job.ts";
 import type { BatchSettings } from "../../webhooks/batch.ts";

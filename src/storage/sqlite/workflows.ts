@@ -1,5 +1,6 @@
 import { and, count, desc, eq, or } from "drizzle-orm";
-import { NO_SETTINGS, type WorkflowSettings } from "../../workflows/schema.ts";
+import { NO_SETTINGS } from "../../workflows/defaults.ts";
+import type { WorkflowSettings } from "../../workflows/schema.ts";
 import type {
   DefinitionRow,
   VersionRow,
