@@ -3,8 +3,10 @@ import type { Config } from "./config.ts";
 import { createAccessLog } from "./http/access-log.ts";
 import { isHookPath, pathOf } from "./http/context.ts";
 import { errorResponse } from "./http/errors.ts";
-import { createGate, type Gate, type ServiceState } from "./http/gate.ts";
+import type { Gate, ServiceState } from "./http/gate.ts";
 import { createHostWatch } from "./http/host-watch.ts";
+import { createLateGate } from "./http/late-gate.ts";
+import { limiterOf } from "./http/limiter.ts";
 import { type Listening, listen } from "./http/listen.ts";
 import { createMetrics, type Metrics, processGauges } from "./http/metrics.ts";
 import { knock, listenForKnocks } from "./jobs/knock.ts";
@@ -13,8 +15,7 @@ import { type Clock, scaledClock, systemClock } from "./lib/clock.ts";
 import { unavailable } from "./lib/errors.ts";
 import { newId } from "./lib/ids.ts";
 import { type Logger, processLog } from "./lib/log.ts";
-import { createServer } from "./server.ts";
-import { createServices, limiterOf, type Services } from "./services.ts";
+import type { Services } from "./services.ts";
 import type { FolderLock } from "./storage/folder.ts";
 import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
 import { lockFolder } from "./storage/sqlite/lock.ts";
@@ -35,6 +36,8 @@ export type App = {
 };
 
 const PROBE_EVERY_MS = 1_000;
+// Long enough for whoever waits for the start to ask, short enough that few others come before.
+const ROUTES_AFTER_MS = 50;
 
 export function createApp(config: Config, options: AppOptions = {}): App {
   const real = options.clock ?? systemClock;
@@ -50,9 +53,13 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const stops: (() => void)[] = [];
 
   function lost(reason: string): void {
-    log.error("storage is lost; ending, so that the next start can recover", { reason });
+    fatal("storage is lost; ending, so that the next start can recover", { reason });
+  }
+
+  function fatal(message: string, why: Record<string, unknown>): void {
+    log.error(message, why);
     log.flush();
-    (options.lost ?? (() => process.exit(EXIT_CRASH)))(reason);
+    (options.lost ?? (() => process.exit(EXIT_CRASH)))(message);
   }
 
   async function open(): Promise<{ services: Services; opened: Promise<void> }> {
@@ -67,6 +74,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     const { opened } = storage;
     opened.catch(() => {}); // whoever waits for it is told
     closeStorage = () => storage.close();
+    // Read while the thread that writes gets ready.
+    const { createServices } = await import("./services.ts");
     return { services: await createServices({ config, storage, clock, log, runsJobs: true }), opened };
   }
 
@@ -79,21 +88,31 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     lock?.notice(host);
   }
 
-  /** Everything that answers; nobody is let in yet. */
-  function gateOf(running: Services): Gate {
-    return createGate({
-      ...createServer(config, running, { metrics, log }),
-      authenticate: running.keys.authenticate,
-      log,
-      metrics,
-      ...limitersOf(config, real),
-      trustedProxies: config.trusted_proxies,
-      maxBodyBytes: config.max_body_bytes,
-      ...(config.access_log ? { accessLog: createAccessLog(log) } : {}),
-      hosts: createHostWatch({ publicUrl: () => config.public_url, noticed: noticeHost }),
-      state: () => state,
-      clock,
+  /** Lets everybody in. */
+  function openGate(running: Services): void {
+    const late = createLateGate({
+      common: {
+        authenticate: running.keys.authenticate,
+        log,
+        metrics,
+        ...limitersOf(config, real),
+        trustedProxies: config.trusted_proxies,
+        maxBodyBytes: config.max_body_bytes,
+        ...(config.access_log ? { accessLog: createAccessLog(log) } : {}),
+        hosts: createHostWatch({ publicUrl: () => config.public_url, noticed: noticeHost }),
+        state: () => state,
+        clock,
+      },
+      checks: [() => (running.probe.fault() ? "storage refuses writes" : undefined)],
+      async routes(checks) {
+        const { createServer } = await import("./server.ts");
+        return createServer(config, running, { checks, metrics, log });
+      },
     });
+    gate = late.gate;
+    const complete = () =>
+      late.complete().catch((error) => fatal("the routes cannot be made; ending", { error }));
+    stops.push(real.after(ROUTES_AFTER_MS, complete));
   }
 
   function attend(running: Services): void {
@@ -125,8 +144,6 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       try {
         const { services: all, opened } = await open();
         services = all;
-        // While the thread that writes gets ready.
-        const whole = gateOf(services);
         await opened;
         await services.alerts.load();
         const { rest, ...recovered } = await services.runner.start();
@@ -147,7 +164,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
         };
         stops.push(listenForKnocks(knockPath(config.data), heard));
         attend(services);
-        gate = whole;
+        openGate(services);
       } catch (error) {
         await listening.stop(true);
         await close();
@@ -191,6 +208,7 @@ export async function openLocal(
   const clock = options.clock ?? systemClock;
   const log = options.log ?? processLog({ level: "warn", format: config.log_format, clock });
   mkdirSync(config.data, { recursive: true, mode: 0o700 });
+  const { createServices } = await import("./services.ts");
   const storage = openLocalStorage({
     file: databasePath(config.data),
     now: clock.now(),

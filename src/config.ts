@@ -358,3 +358,6 @@ export function shown(name: SettingName, value: unknown): string {
   const words = Array.isArray(value) ? value.join(",") : String(value);
   return words.replace(/:\/\/[^\s/@]+@/g, "://***@");
 }
+
+/** Interface section 4: `/v1` where the deployment is external, `/api` everywhere else. */
+export const prefixOf = (config: Config): string => (config.deployment === "external" ? "/v1" : "/api");

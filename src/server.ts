@@ -4,7 +4,7 @@ import { attachmentRoutes } from "./agents/attachment-routes.ts";
 import { conversationRoutes } from "./agents/conversation-routes.ts";
 import { agentRoutes } from "./agents/routes.ts";
 import { streamRoutes } from "./agents/stream-routes.ts";
-import type { Config } from "./config.ts";
+import { type Config, prefixOf } from "./config.ts";
 import { connectionRoutes } from "./connections/routes.ts";
 import { doorRoutes } from "./door/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
@@ -12,9 +12,10 @@ import { executionRoutes } from "./executions/routes.ts";
 import { waitRecognise, waitRoutes } from "./executions/wait-routes.ts";
 import { hookTokenRoutes, incomingDirect, incomingRecognise, incomingRoutes } from "./hooks/routes.ts";
 import { bodies, edge } from "./http/edge.ts";
+import { type HealthCheck, healthDirect } from "./http/health.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { openapiDocument, openapiRoutes } from "./http/openapi.ts";
-import { operationsDirect, operationsRoutes } from "./http/operations-routes.ts";
+import { operationsRoutes } from "./http/operations-routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
 import type { Log } from "./lib/log.ts";
 import type { Services } from "./services.ts";
@@ -23,14 +24,11 @@ import { VERSION } from "./version.ts";
 import { egressIpRoutes, webhookRoutes } from "./webhooks/routes.ts";
 import { workflowRoutes } from "./workflows/routes.ts";
 
-/** Interface section 4: `/v1` where the deployment is external, `/api` everywhere else. */
-export const prefixOf = (config: Config): string => (config.deployment === "external" ? "/v1" : "/api");
-
 /** The URL table: which feature answers under which prefix. The gate stands in front of it. */
 export function createServer(
   config: Config,
   services: Services,
-  { metrics, log }: { metrics: Metrics; log: Log },
+  { checks, metrics, log }: { checks: HealthCheck[]; metrics: Metrics; log: Log },
 ) {
   const about = { title: "Errand", version: VERSION, url: () => config.public_url };
   const openapi = openapiDocument(() => app, about);
@@ -50,7 +48,7 @@ export function createServer(
     .use(egressIpRoutes(config))
     .use(openapiRoutes({ openapi }));
   const operations = {
-    checks: [() => (services.probe.fault() ? "storage refuses writes" : undefined)],
+    checks,
     metrics,
     // Figures name routes and workloads: where others than this machine may reach it, directly or through a
     // proxy, they are shown by key alone.
@@ -68,7 +66,7 @@ export function createServer(
   return {
     app,
     direct: {
-      ...operationsDirect(operations.checks),
+      ...healthDirect(checks),
       ...incomingDirect(services),
       ...triggerDirect(prefix, services),
     },

@@ -6,7 +6,7 @@ import { tellingEnds, tellingRemovals } from "./agents/ended.ts";
 import { createAgents } from "./agents/service.ts";
 import { createTurns } from "./agents/turns.ts";
 import { createAlerts } from "./alerts/service.ts";
-import type { Config } from "./config.ts";
+import { type Config, prefixOf } from "./config.ts";
 import { createConnections } from "./connections/service.ts";
 import { forgetResponses } from "./door/chores.ts";
 import { createDirect } from "./door/direct.ts";
@@ -25,7 +25,7 @@ import { forgetClaims } from "./hooks/jobs.ts";
 import { createResults } from "./hooks/results.ts";
 import { createHooks } from "./hooks/service.ts";
 import { createHookTokens } from "./hooks/tokens.ts";
-import { createLimiter } from "./http/limiter.ts";
+import { limiterOf } from "./http/limiter.ts";
 import { CAPACITY, NO_CAPACITY } from "./jobs/lane.ts";
 import type { Chore } from "./jobs/maintenance.ts";
 import type { NewJob } from "./jobs/placement.ts";
@@ -38,7 +38,6 @@ import { createMail } from "./mail/mail.ts";
 import { createModels } from "./models/index.ts";
 import { forgetHistory } from "./retention/jobs.ts";
 import { createRetention } from "./retention/service.ts";
-import { prefixOf } from "./server.ts";
 import { sqliteAgents } from "./storage/sqlite/agents.ts";
 import { sqliteAlerts } from "./storage/sqlite/alerts.ts";
 import { sqliteAttachments } from "./storage/sqlite/attachments.ts";
@@ -324,6 +323,3 @@ export async function createServices({ config, storage, clock, log, runsJobs, ha
     chores,
   };
 }
-
-export const limiterOf = (name: string, quota: number, clock: Clock) =>
-  quota > 0 ? createLimiter({ name, quota, clock }) : undefined;

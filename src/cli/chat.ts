@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { createInterface, type Interface } from "node:readline/promises";
+import { prefixOf } from "../config.ts";
 import { newId } from "../lib/ids.ts";
 import { printable, printableLines } from "../lib/terminal.ts";
-import { prefixOf } from "../server.ts";
 import type { Services } from "../services.ts";
 import { type Asked, type ChatClient, chatClient, type Part } from "./chat-client.ts";
 import { type Call, callersOf, configOf, text, withServices } from "./command.ts";

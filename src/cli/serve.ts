@@ -1,7 +1,6 @@
-import { refuseUnfit } from "../config.ts";
+import { refuseUnfit, prefixOf } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { processLog } from "../lib/log.ts";
-import { prefixOf } from "../server.ts";
 import { VERSION } from "../version.ts";
 import { banner } from "./banner.ts";
 import { type Call, configOf } from "./command.ts";

@@ -94,3 +94,7 @@ export function limitHeaders(results: { limiter: Limiter; verdict: Verdict }[]):
     headers["retry-after"] = String(Math.max(...refused.map(({ verdict }) => verdict.reset)));
   return headers;
 }
+
+/** No limiter where nothing is limited: a quota of 0. */
+export const limiterOf = (name: string, quota: number, clock: Clock): Limiter | undefined =>
+  quota > 0 ? createLimiter({ name, quota, clock }) : undefined;

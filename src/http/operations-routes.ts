@@ -1,11 +1,8 @@
 import { Elysia } from "elysia";
 import { jsonOf, responses, textOf } from "./answers.ts";
+import { type HealthCheck, health } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
 import { policies } from "./policy.ts";
-import type { Direct } from "./routes.ts";
-
-/** A reason why the service is not healthy, in a few public words; undefined when it is. */
-export type HealthCheck = () => string | undefined | Promise<string | undefined>;
 
 const HEALTHY = { type: "object", required: ["status"], properties: { status: { const: "ok" } } };
 
@@ -41,21 +38,6 @@ export const operationsRoutes = ({
         ...responses({ 200: { description: "The figures.", content: textOf("text/plain") } }),
       },
     });
-
-/** The same answer without the framework: a start is over when it can be given. */
-export const operationsDirect = (checks: HealthCheck[]): Record<string, Direct> => ({
-  "GET /health": () => health(checks),
-});
-
-async function health(checks: HealthCheck[]): Promise<Response> {
-  for (const check of checks) {
-    const reason = await Promise.resolve()
-      .then(check)
-      .catch(() => "a health check failed");
-    if (reason !== undefined) return Response.json({ status: "degraded", reason }, { status: 503 });
-  }
-  return Response.json({ status: "ok" });
-}
 
 const prometheus = (text: string): Response =>
   new Response(text, { headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" } });
