@@ -1,26 +1,23 @@
 import { mkdirSync } from "node:fs";
 import type { Config } from "./config.ts";
 import { createAccessLog } from "./http/access-log.ts";
-import { isHookPath, pathOf } from "./http/context.ts";
-import { errorResponse } from "./http/errors.ts";
 import type { Gate, ServiceState } from "./http/gate.ts";
 import { createHostWatch } from "./http/host-watch.ts";
 import { createLateGate } from "./http/late-gate.ts";
 import { limiterOf } from "./http/limiter.ts";
 import { type Listening, listen } from "./http/listen.ts";
 import { createMetrics, type Metrics, processGauges } from "./http/metrics.ts";
+import { notYet } from "./http/not-yet.ts";
 import { knock, listenForKnocks } from "./jobs/knock.ts";
 import { startChores } from "./jobs/maintenance.ts";
 import { type Clock, scaledClock, systemClock } from "./lib/clock.ts";
-import { unavailable } from "./lib/errors.ts";
-import { newId } from "./lib/ids.ts";
 import { type Logger, processLog } from "./lib/log.ts";
 import type { Services } from "./services.ts";
 import type { FolderLock } from "./storage/folder.ts";
-import { backupBeforeMigration } from "./storage/sqlite/backup.ts";
 import { lockFolder } from "./storage/sqlite/lock.ts";
+import type { Step } from "./storage/sqlite/migrate.ts";
 import { openLocalStorage, openStorage } from "./storage/sqlite/open.ts";
-import { databasePath, knockPath } from "./storage/sqlite/paths.ts";
+import { knockPath } from "./storage/sqlite/paths.ts";
 import { VERSION } from "./version.ts";
 
 export type AppOptions = { clock?: Clock; log?: Logger; lost?: (reason: string) => void };
@@ -45,7 +42,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const log = options.log ?? processLog({ level: config.log_level, format: config.log_format, clock: real });
   const metrics = createMetrics();
   let state: ServiceState = "ready";
-  let gate: Gate = async (request) => notYet(request, log);
+  let gate: Gate = notYet(log);
   let listening: Listening | undefined;
   let lock: FolderLock | undefined;
   let services: Services | undefined;
@@ -65,17 +62,16 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   async function open(): Promise<{ services: Services; opened: Promise<void> }> {
     mkdirSync(config.data, { recursive: true, mode: 0o700 });
     lock = lockFolder(config.data, { version: VERSION, now: clock.now(), pace: clock.pace });
-    const storage = openStorage({
-      file: databasePath(config.data),
-      now: clock.now(),
-      lost,
-      beforeMigration: (schema) => backupBeforeMigration(config.data, schema, clock.now()),
-    });
+    const migrating = (step: Step) => {
+      log.info("the schema of the database is brought up to date", step);
+      gate = notYet(log, step);
+    };
+    const [storage, { createServices }] = await Promise.all([
+      openStorage({ folder: config.data, now: clock.now(), lost, migrating }),
+      import("./services.ts"), // read while the thread that writes gets ready
+    ]);
     const { opened } = storage;
-    opened.catch(() => {}); // whoever waits for it is told
     closeStorage = () => storage.close();
-    // Read while the thread that writes gets ready.
-    const { createServices } = await import("./services.ts");
     return { services: await createServices({ config, storage, clock, log, runsJobs: true }), opened };
   }
 
@@ -209,11 +205,7 @@ export async function openLocal(
   const log = options.log ?? processLog({ level: "warn", format: config.log_format, clock });
   mkdirSync(config.data, { recursive: true, mode: 0o700 });
   const { createServices } = await import("./services.ts");
-  const storage = openLocalStorage({
-    file: databasePath(config.data),
-    now: clock.now(),
-    beforeMigration: (schema) => backupBeforeMigration(config.data, schema, clock.now()),
-  });
+  const storage = openLocalStorage({ folder: config.data, now: clock.now() });
   try {
     const services = await createServices({
       config,
@@ -238,14 +230,6 @@ export async function openLocal(
 }
 
 const EXIT_CRASH = 70;
-
-/** While there are no services yet, and so no gate, not even for /health. */
-function notYet({ url }: Request, log: Logger): Response {
-  const place = { request_id: newId(), hook: isHookPath(pathOf(url)) };
-  const answer = errorResponse(unavailable("The service is starting."), place, log);
-  answer.headers.set("x-request-id", place.request_id);
-  return answer;
-}
 
 const after = (clock: Clock, ms: number): Promise<false> =>
   new Promise((resolve) => clock.after(ms, () => resolve(false)));

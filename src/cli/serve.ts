@@ -1,4 +1,4 @@
-import { refuseUnfit, prefixOf } from "../config.ts";
+import { prefixOf, refuseUnfit } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { processLog } from "../lib/log.ts";
 import { VERSION } from "../version.ts";

@@ -346,7 +346,7 @@ describe("the disk", () => {
   test("gets back what was deleted", async () => {
     const folder = scratchFolder();
     const file = join(folder, "errand.db");
-    const storage = openLocalStorage({ file, now: 0, beforeMigration: () => {} });
+    const storage = openLocalStorage({ folder, now: 0 });
     const { execution, prune, retention } = world(storage);
     for (let n = 0; n < 40; n++) execution({ input: JSON.stringify("x".repeat(500_000)) });
     storage.reader.raw.run("PRAGMA wal_checkpoint(TRUNCATE)");

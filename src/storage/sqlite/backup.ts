@@ -79,10 +79,10 @@ export function keyInBackup(file: string): string | undefined {
   }
 }
 
-/** Copies the database aside before its schema changes; the last three such copies stay. */
+/** Copies the database aside before `schema` is applied to it; the last three such copies stay. */
 export function backupBeforeMigration(folder: string, schema: number, now: number): string {
   mkdirSync(backupsPath(folder), { recursive: true });
-  const file = join(backupsPath(folder), `before-schema-${schema + 1}-${stamp(now)}.db`);
+  const file = join(backupsPath(folder), `before-schema-${schema}-${stamp(now)}.db`);
   copyDatabase(databasePath(folder), file);
   syncFile(file);
   const older = readdirSync(backupsPath(folder))

@@ -1,12 +1,13 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync } from "node:fs";
 import { BackupError, type DataFolder } from "../folder.ts";
-import { backupBeforeMigration, createBackup, listBackups, verifyBackup } from "./backup.ts";
-import { Connection, openWriter } from "./connection.ts";
+import { createBackup, listBackups, verifyBackup } from "./backup.ts";
+import { Connection } from "./connection.ts";
 import { checkFolder, folderSchema, inspectFolder, openToRead } from "./inspect.ts";
 import { lockFolder, lockHolder } from "./lock.ts";
-import { latestVersion, migrate, migrationStatus, schemaVersion } from "./migrate.ts";
+import { latestVersion, migrationStatus, schemaVersion } from "./migrate.ts";
 import { databasePath } from "./paths.ts";
+import { openPrepared } from "./prepare.ts";
 import { restoreBackup } from "./restore.ts";
 
 function migrations(folder: string) {
@@ -23,18 +24,14 @@ function migrations(folder: string) {
   }
 }
 
-/** Brings the schema of an open database up to date; what it held before is copied aside first. */
-export function migrateFolder(db: Connection, folder: string, now: number): { from: number; to: number } {
-  return migrate(db, { now, beforeFirst: () => void backupBeforeMigration(folder, schemaVersion(db), now) });
-}
-
 function migrateAlone(folder: string, { version, now }: { version: string; now: number }) {
   mkdirSync(folder, { recursive: true });
   const lock = lockFolder(folder, { version, now });
   try {
-    const db = openWriter(databasePath(folder));
+    const from = folderSchema(folder) ?? 0;
+    const db = openPrepared(folder, now);
     try {
-      return migrateFolder(db, folder, now);
+      return { from, to: schemaVersion(db) };
     } finally {
       db.close();
     }

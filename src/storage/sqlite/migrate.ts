@@ -39,6 +39,9 @@ export class ForeignDatabase extends Error {
   }
 }
 
+/** A step of those that are to be applied: the `at`th `of` them. */
+export type Step = { name: string; at: number; of: number };
+
 export type MigrationStatus = { version: number; name: string; applied_at: number | null };
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -68,26 +71,33 @@ export function migrationStatus(db: Connection, list: Migration[] = migrations):
 
 /**
  * Brings the schema up to date, each step in a transaction of its own together with its record.
- * `beforeFirst` runs once when there is something to do to a database that already holds something.
+ * `beforeFirst` runs once, with the version of the first step, when there is something to do to a database that
+ * already holds something; `begun` is then told of each step.
  */
 export function migrate(
   db: Connection,
-  options: { now: number; beforeFirst?: () => void; list?: Migration[] },
+  options: {
+    now: number;
+    beforeFirst?: (version: number) => void;
+    begun?: ((step: Step) => void) | undefined;
+    list?: Migration[];
+  },
 ): { from: number; to: number } {
   const list = options.list ?? migrations;
   const from = schemaVersion(db);
   const pending = migrationStatus(db, list).filter((step) => step.applied_at === null);
   if (pending.length === 0) return { from, to: from };
-  if (from > 0) options.beforeFirst?.();
+  if (from > 0) options.beforeFirst?.(pending[0]!.version);
   db.raw.run("PRAGMA foreign_keys = OFF"); // a step may rebuild a table that others refer to
-  applyMigrations(
-    db.raw,
-    unbroken(list).map(({ version, name, sql }) => ({
-      version,
-      up: [name === "" ? sql : recorded(version, name, sql, options.now)],
-      down: "",
-    })),
-  );
+  const steps = unbroken(list).map(({ version, name, sql }) => ({
+    version,
+    up: [name === "" ? sql : recorded(version, name, sql, options.now)],
+    down: "",
+  }));
+  for (const [index, { version, name }] of pending.entries()) {
+    if (from > 0) options.begun?.({ name, at: index + 1, of: pending.length });
+    applyMigrations(db.raw, steps, version);
+  }
   db.raw.run("PRAGMA foreign_keys = ON");
   const broken = db.raw.query("PRAGMA foreign_key_check").all();
   if (broken.length > 0) throw new Error(`migration left ${broken.length} rows that refer to nothing`);

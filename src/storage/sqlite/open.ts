@@ -1,34 +1,45 @@
 import { existsSync } from "node:fs";
-import { type Connection, openReader, openWriter } from "./connection.ts";
-import { migrate, migrationStatus, schemaVersion } from "./migrate.ts";
+import { openReader } from "./connection.ts";
+import { migrationStatus, type Step } from "./migrate.ts";
 import { operations } from "./operations.ts";
+import { databasePath } from "./paths.ts";
+import { openPrepared } from "./prepare.ts";
 import type { Storage } from "./storage.ts";
 import { startWorker } from "./worker-transport.ts";
 import { createWriter, inProcess } from "./writer.ts";
 
-export type OpenOptions = {
-  file: string;
+export type ServerOptions = {
+  folder: string;
   now: number;
-  /** Saves the database before its first new migration; `schema` is the one it has. */
-  beforeMigration(schema: number): void;
+  lost(reason: string): void;
+  /** Told of each step of the schema that is applied. */
+  migrating(step: Step): void;
 };
 
 /**
  * The server's storage: one writer in a thread of its own, reads on this one. The caller holds the lock, and
- * writes once `opened` has come: the thread gets ready while the caller does.
+ * writes once `opened` has come: the thread gets ready while the caller does. It also applies what is pending
+ * of the schema, which this waits for, so that this thread can say so meanwhile.
  */
-export function openStorage(
-  options: OpenOptions & { lost(reason: string): void },
-): Storage & Closing & { opened: Promise<void> } {
-  const thread = startWorker(options.lost);
+export async function openStorage({
+  folder,
+  now,
+  lost,
+  migrating,
+}: ServerOptions): Promise<Storage & Closing & { opened: Promise<void> }> {
+  const thread = startWorker(lost);
   try {
-    if (!isCurrent(options.file)) prepare(options).close();
-    const reader = openReader(options.file);
+    const file = databasePath(folder);
+    const isReady = isCurrent(file);
+    const opened = isReady ? thread.open(file) : thread.prepare(folder, now, migrating);
+    if (!isReady) await opened;
+    opened.catch(() => {}); // whoever waits for it is told
+    const reader = openReader(file);
     const writer = createWriter(thread, () => reader.refresh());
     return {
       reader,
       writer,
-      opened: thread.open(options.file),
+      opened,
       async close() {
         reader.close();
         await writer.close();
@@ -41,8 +52,8 @@ export function openStorage(
 }
 
 /** The command line's: the same operations on one connection of this thread, beside a running server or alone. */
-export function openLocalStorage(options: OpenOptions): Storage & Closing {
-  const db = prepare(options);
+export function openLocalStorage({ folder, now }: { folder: string; now: number }): Storage & Closing {
+  const db = openPrepared(folder, now);
   const writer = createWriter(inProcess(db, operations));
   return { reader: db, writer, close: () => writer.close() };
 }
@@ -57,17 +68,5 @@ function isCurrent(file: string): boolean {
     return migrationStatus(db).every(({ applied_at }) => applied_at !== null);
   } finally {
     db.close();
-  }
-}
-
-function prepare({ file, now, beforeMigration }: OpenOptions): Connection {
-  const db = openWriter(file);
-  try {
-    const schema = schemaVersion(db);
-    migrate(db, { now, beforeFirst: () => beforeMigration(schema) });
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
   }
 }

@@ -1,10 +1,17 @@
 import type { Call, Written } from "./batch.ts";
+import type { Step } from "./migrate.ts";
 import type { Transport } from "./writer.ts";
 
 // As text: one JSON string crosses the threads several times faster than a cloned tree of small objects.
-export type ToWorker = { type: "open"; path: string } | { type: "batch"; calls: Call[] } | { type: "close" };
+export type ToWorker =
+  | { type: "open"; path: string }
+  | { type: "prepare"; folder: string; now: number }
+  | { type: "batch"; calls: Call[] }
+  | { type: "close" };
 export type FromWorker =
   | { type: "open" }
+  /** Told on the way to `open`, and no answer to anything. */
+  | { type: "migrating"; step: Step }
   /** `code`: SQLite's, which tells whoever started the program what to do. */
   | { type: "failed"; message: string; code?: string | undefined }
   | ({ type: "outcomes" } & Written)
@@ -29,27 +36,37 @@ export function watchdog(oldest: () => object | undefined, most = MOST_LOOKS): (
   };
 }
 
+/** What the writer thread is asked for beside batches. */
+export type WriterThread = Transport & {
+  /** Opens a database of this schema. Rejects with SQLite's error and code. */
+  open(path: string): Promise<void>;
+  /** Makes or migrates a folder's database and opens it; `migrating` is told of each step, and no step is too long. */
+  prepare(folder: string, now: number, migrating: (step: Step) => void): Promise<void>;
+  end(): void;
+};
+
 /**
- * Starts the writer thread, which answers nothing but `open` until that is done. `lost` is called when it dies or
+ * Starts the writer thread, which answers nothing but `open` and `prepare` until that is done. `lost` is called when it dies or
  * hangs: what it held is unknown then, so the only safe thing left is to end the program and let the next start
  * recover.
  */
-export function startWorker(
-  lost: (reason: string) => void,
-): Transport & { open(path: string): Promise<void>; end(): void } {
+export function startWorker(lost: (reason: string) => void): WriterThread {
   const worker = new Worker(new URL("./worker.ts", import.meta.url).href);
   // Answered in the order they were sent.
   const expecting: { answered(message: FromWorker): void }[] = [];
   let closing = false;
+  let migrating: ((step: Step) => void) | undefined;
 
   worker.onmessage = ({ data }: MessageEvent<string>) => {
-    expecting.shift()?.answered(JSON.parse(data) as FromWorker);
+    const message = JSON.parse(data) as FromWorker;
+    if (message.type === "migrating") migrating?.(message.step);
+    else expecting.shift()?.answered(message);
   };
   worker.onerror = (event) => lost(event.message);
   worker.addEventListener("close", () => {
     if (!closing) lost("the writer thread ended");
   });
-  const hangs = watchdog(() => expecting[0]);
+  const hangs = watchdog(() => (migrating ? undefined : expecting[0]));
   const looking = setInterval(() => {
     if (hangs()) lost("the writer thread does not answer");
   }, LOOK_MS);
@@ -69,14 +86,17 @@ export function startWorker(
 
   return {
     async open(path) {
-      const opened = await ask({ type: "open", path });
-      if (opened.type === "failed") {
-        throw Object.assign(new Error(opened.message), { code: opened.code });
-      }
+      refuseFailed(await ask({ type: "open", path }));
+    },
+    async prepare(folder, now, told) {
+      migrating = told;
+      refuseFailed(await ask({ type: "prepare", folder, now }));
+      migrating = undefined;
     },
     end,
     async send(calls) {
       const reply = await ask({ type: "batch", calls });
+      refuseFailed(reply);
       return reply.type === "outcomes" ? reply : { outcomes: [], ms: 0 };
     },
     async close() {
@@ -85,4 +105,8 @@ export function startWorker(
       end();
     },
   };
+}
+
+function refuseFailed(reply: FromWorker): void {
+  if (reply.type === "failed") throw Object.assign(new Error(reply.message), { code: reply.code });
 }

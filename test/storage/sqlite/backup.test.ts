@@ -181,7 +181,7 @@ describe("before a migration", () => {
     for (let day = 1; day <= 5; day++) backupBeforeMigration(folder, day, NOW + day);
     const names = readdirSync(join(folder, "backups")).sort();
     expect(names).toEqual(
-      [4, 5, 6].map((schema) => `before-schema-${schema}-2026-01-01T00-00-00-00${schema - 1}Z.db`),
+      [3, 4, 5].map((schema) => `before-schema-${schema}-2026-01-01T00-00-00-00${schema}Z.db`),
     );
     expect(sqliteFolder.verify(join(folder, "backups", names[0]!)).rows["workspaces"]).toBe(1);
   });
