@@ -1,10 +1,9 @@
 import { CsvError, parse as parseCsv } from "csv-parse/sync";
 import { XMLParser, XMLValidator } from "fast-xml-parser";
+import type { Format } from "./formats.ts";
 import { decodeEntities } from "./html-entities.ts";
 import type { Json } from "./json.ts";
 
-export const FORMATS = ["json", "json_lines", "csv", "xml", "yaml", "query"] as const;
-export type Format = (typeof FORMATS)[number];
 export type DataOptions = { header?: boolean | string[]; delimiter?: string; convert_values?: boolean };
 
 /** The text is not what it was said to be; the message says where, never what stood there. */

@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { FORMATS, parseText, UnreadableData } from "../lib/data-formats.ts";
+import { FORMATS } from "../lib/formats.ts";
 import { defineNode, NodeError } from "./node.ts";
 
 export const parseData = defineNode({
@@ -43,6 +43,8 @@ export const parseData = defineNode({
     }),
   }),
   async run({ text, format, ...options }) {
+    // Their parsers come with the first text: most programs never need them.
+    const { parseText, UnreadableData } = await import("../lib/data-formats.ts");
     try {
       const data = parseText(text, format, options);
       return { output: { data, count: Array.isArray(data) ? data.length : null } };

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { FORMATS, parseText, UnreadableData } from "../../src/lib/data-formats.ts";
+import { parseText, UnreadableData } from "../../src/lib/data-formats.ts";
+import { FORMATS } from "../../src/lib/formats.ts";
 
 const deep = (open: string, close: string) => open.repeat(5_000) + close.repeat(5_000);
 

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { openReader } from "./connection.ts";
+import { openReader, type Reader } from "./connection.ts";
 import { migrationStatus, type Step } from "./migrate.ts";
 import { operations } from "./operations.ts";
 import { databasePath } from "./paths.ts";
@@ -30,11 +30,11 @@ export async function openStorage({
   const thread = startWorker(lost);
   try {
     const file = databasePath(folder);
-    const isReady = isCurrent(file);
-    const opened = isReady ? thread.open(file) : thread.prepare(folder, now, migrating);
-    if (!isReady) await opened;
+    const current = openCurrent(file);
+    const opened = current ? thread.open(file) : thread.prepare(folder, now, migrating);
     opened.catch(() => {}); // whoever waits for it is told
-    const reader = openReader(file);
+    if (!current) await opened;
+    const reader = current ?? openReader(file);
     const writer = createWriter(thread, () => reader.refresh());
     return {
       reader,
@@ -60,13 +60,18 @@ export function openLocalStorage({ folder, now }: { folder: string; now: number 
 
 type Closing = { close(): Promise<void> };
 
-/** Looks without writing, so that a start that has nothing to change syncs nothing. Throws as `migrate` does. */
-function isCurrent(file: string): boolean {
-  if (!existsSync(file)) return false;
-  const db = openReader(file);
+/**
+ * Opens for reading what has the schema of this program; undefined where there is something to do. Looks without
+ * writing, so that a start that has nothing to change syncs nothing. Throws as `migrate` does.
+ */
+function openCurrent(file: string): Reader | undefined {
+  if (!existsSync(file)) return undefined;
+  const reader = openReader(file);
+  let current = false;
   try {
-    return migrationStatus(db).every(({ applied_at }) => applied_at !== null);
+    current = migrationStatus(reader).every(({ applied_at }) => applied_at !== null);
+    return current ? reader : undefined;
   } finally {
-    db.close();
+    if (!current) reader.close();
   }
 }
