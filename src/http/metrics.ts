@@ -23,20 +23,21 @@ type Series = { labels: string; byClass: Float64Array; buckets: Float64Array; su
 
 /** Counters and gauges of this process. Requests are counted per method and route template, never per path. */
 export function createMetrics(prefix = "errand"): Metrics {
-  const known = new Map<Route, Map<string, Series>>();
-  const unmatched = new Map<string, Series>();
+  // By template: the gate before there are routes and the one after have a route each for /health.
+  const known = new Map<string, Map<string, Series>>();
   const gauges: { name: string; help: string; read: Read }[] = [];
 
   function seriesOf(route: Route | undefined, method: string): Series {
-    let byMethod = route ? known.get(route) : unmatched;
+    const template = route?.template ?? "unmatched";
+    let byMethod = known.get(template);
     if (!byMethod) {
       byMethod = new Map();
-      known.set(route!, byMethod);
+      known.set(template, byMethod);
     }
     let series = byMethod.get(method);
     if (!series) {
       series = {
-        labels: labelText({ method, route: route?.template ?? "unmatched" }),
+        labels: labelText({ method, route: template }),
         byClass: new Float64Array(6),
         buckets: new Float64Array(BUCKETS.length),
         sum: 0,
@@ -64,7 +65,7 @@ export function createMetrics(prefix = "errand"): Metrics {
     gauge: (name, help, read) => void gauges.push({ name, help, read }),
 
     async render() {
-      const all = [...known.values(), unmatched].flatMap((byMethod) => [...byMethod.values()]);
+      const all = [...known.values()].flatMap((byMethod) => [...byMethod.values()]);
       const lines = [...requestLines(`${prefix}_http_requests_total`, all), ...durationLines(prefix, all)];
       for (const { name, help, read } of gauges) {
         // One broken gauge must not cost the page.

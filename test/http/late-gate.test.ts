@@ -13,21 +13,25 @@ function setup(policy: string | undefined = "public") {
     made++;
     const hooks = { detail: { "x-policy": policy } };
     return {
-      app: { routes: [{ method: "GET", path: "/thing", hooks }], fetch: () => new Response("the app's") },
+      app: {
+        routes: ["/thing", "/health"].map((path) => ({ method: "GET", path, hooks })),
+        fetch: () => new Response("the app's"),
+      },
     };
   };
   const faults: string[] = [];
+  const metrics = createMetrics();
   const late = createLateGate({
     common: {
       authenticate: async () => undefined,
       log: quiet,
-      metrics: createMetrics(),
+      metrics,
       maxBodyBytes: 1_000,
     },
     checks: [() => faults[0]],
     routes,
   });
-  return { ...late, faults, made: () => made };
+  return { ...late, faults, metrics, made: () => made };
 }
 
 describe("before there are routes", () => {
@@ -53,6 +57,17 @@ describe("before there are routes", () => {
     await complete();
     expect(await (await gate(ask("/thing"))).text()).toBe("the app's");
     expect(made()).toBe(1);
+  });
+
+  test("what was asked of /health before and after is counted in one series", async () => {
+    const { gate, complete, metrics } = setup();
+    await gate(ask("/health"));
+    await complete();
+    await gate(ask("/health"));
+    const counted = (await metrics.render())
+      .split("\n")
+      .filter((line) => line.startsWith('errand_http_requests_total{method="GET",route="/health"'));
+    expect(counted).toEqual(['errand_http_requests_total{method="GET",route="/health",status="2xx"} 2']);
   });
 
   test("a route without a policy ends it", async () => {
