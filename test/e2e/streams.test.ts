@@ -60,9 +60,18 @@ test.if(process.platform === "linux")(
   "readers that do not read cost next to nothing, and hold up nobody",
   async () => {
     const id = "big";
-    const reading = ask(at, { id, messages });
+    const asked = fetch(errand.url + at, { method: "POST", headers, body: JSON.stringify({ id, messages }) });
     const call = await model.next();
     call.say("begin");
+    const reader = (await asked).body!.pipeThrough(new TextDecoderStream()).getReader();
+    let said = "";
+    const read = async (length: number) => {
+      while (said.length < length) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        said += value;
+      }
+    };
     const { port } = new URL(errand.url);
     const request = `GET ${at}?chatId=${id} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key.key}\r\n\r\n`;
     const slow = await Promise.all(
@@ -76,17 +85,21 @@ test.if(process.platform === "linux")(
       }),
     );
     const before = rss();
+    const reading = read(TOKENS * TOKEN.length);
     for (let n = 0; n < TOKENS; n += 100) {
       call.say(...Array.from({ length: 100 }, () => TOKEN));
       await Bun.sleep(2);
     }
-    call.finish();
-    const said = await reading;
-    expect(said.split(TOKEN).length - 1).toBe(TOKENS);
+    await reading;
+    // Before the answer goes on record: to write six megabytes takes several times as much, whoever reads.
     const grown = rss() - before;
+    call.finish();
+    await read(Number.POSITIVE_INFINITY);
+    expect(said.split(TOKEN).length - 1).toBe(TOKENS);
     for (const socket of slow) socket.destroy();
-    // Six megabytes for each of them would be six hundred; one reader that reads makes it grow by eighty.
-    expect(grown).toBeLessThan(300);
+    // Six megabytes for each of them would be six hundred. What their sockets take is written for each of them, and
+    // this much of what that leaves behind waits for the collector: seen 84 to 135, more on a busy machine.
+    expect(grown).toBeLessThan(200);
   },
   60_000,
 );
