@@ -1,5 +1,6 @@
 import { prefixOf, refuseUnfit } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
+import { keepHeapSmall } from "../lib/heap.ts";
 import { processLog } from "../lib/log.ts";
 import { VERSION } from "../version.ts";
 import { banner } from "./banner.ts";
@@ -29,6 +30,7 @@ export async function serve(call: Call, fixed: Record<string, string> = {}): Pro
 
   const app = await program.createApp(config, { log });
   const { url, services } = await app.listen();
+  const stopKeeping = keepHeapSmall();
   // Port 0 and a wildcard host are known by now; what is made from the address is made later.
   if (origins.public_url.from === "default") config.public_url = url;
   const makeKey = config.first_key === "always" || (config.first_key === "auto" && output.attended);
@@ -48,6 +50,7 @@ export async function serve(call: Call, fixed: Record<string, string> = {}): Pro
     `\nstopping: waiting for ${waitsFor}, at most ${config.drain_seconds} s; again to quit at once\n`,
   );
   const { unfinished } = await app.stop();
+  stopKeeping();
   const rest = unfinished === 0 ? "" : `; ${unfinished} jobs go on at the next start`;
   output.words(`stopped after ${Math.round(performance.now() - begun)} ms${rest}\n`);
   return code;
