@@ -33,33 +33,32 @@ export class Backlog {
   }
 
   /**
-   * Shares `slots` between the waiting keys, one slot a turn. `room` says how many more a key may take;
-   * a key without room keeps its place for the next time.
+   * Gives `slots` to the waiting keys, one a turn. `room` tells whether a key may take one more at that moment,
+   * which giving it one can only make untrue; a key without room keeps its place for the next time.
    */
-  share(slots: number, room: (key: string) => number): Map<string, number> {
-    const given = new Map<string, number>();
+  share(slots: number, room: (key: string) => boolean, give: (key: string) => void): void {
     let left = slots;
-    let progress = true;
-    while (left > 0 && progress) {
-      progress = false;
-      for (const tenant of [...this.#tenants.keys()]) {
+    let tenants = [...this.#tenants.keys()];
+    while (left > 0 && tenants.length > 0) {
+      const served: string[] = [];
+      for (const tenant of tenants) {
         if (left === 0) break;
-        const key = this.#nextKey(tenant, given, room);
+        const key = this.#nextKey(tenant, room);
         if (key === undefined) continue;
-        given.set(key, (given.get(key) ?? 0) + 1);
-        left--;
-        progress = true;
+        served.push(tenant);
         this.#toBack(this.#tenants, tenant);
+        left--;
+        give(key);
       }
+      tenants = served;
     }
-    return given;
   }
 
-  #nextKey(tenant: string, given: Map<string, number>, room: (key: string) => number): string | undefined {
+  #nextKey(tenant: string, room: (key: string) => boolean): string | undefined {
     const keys = this.#tenants.get(tenant);
     if (!keys) return undefined;
     for (const key of keys) {
-      if (room(key) <= (given.get(key) ?? 0)) continue;
+      if (!room(key)) continue;
       keys.delete(key);
       keys.add(key);
       return key;

@@ -1,6 +1,7 @@
 import { Backlog } from "./backlog.ts";
 import type { Lane } from "./job.ts";
 import { Queue } from "./queue.ts";
+import { Turnstile } from "./turnstile.ts";
 
 /** Most jobs in flight of each lane. */
 export type Capacity = Record<Lane, number>;
@@ -24,6 +25,9 @@ export type LaneState = {
   /** Those of them that may have jobs in the store; the ones in memory are older. */
   stored: Set<string>;
   queue: Queue;
+  /** Jobs on their way into a slot. */
+  turnstile: Turnstile;
+  pumpsSoon: boolean;
   claiming: boolean;
   /** Keys that got a job while a claim was under way: it may not have seen it. */
   fresh: Set<string>;
@@ -50,6 +54,8 @@ export const newLane = (name: Lane): LaneState => ({
   backlog: new Backlog(),
   stored: new Set(),
   queue: new Queue(),
+  turnstile: new Turnstile(),
+  pumpsSoon: false,
   claiming: false,
   fresh: new Set(),
   swept: 0,

@@ -135,21 +135,19 @@ export function createRunner(deps: {
     const forAll = slotsOf(lane, false) >= slots;
     if (!forAll || slots <= 0) lookAtCrowd(lane);
     if (slots <= 0) return;
-    const shares = lane.backlog.share(slots, (key) => {
-      if (!forAll && !lane.isProven(key)) return 0;
-      const most = room(lane, key);
-      return lane.claiming ? Math.min(most, lane.queue.count(key)) : most;
+    const shares = new Map<string, number>();
+    const mayStart = (key: string) =>
+      (forAll || lane.isProven(key)) &&
+      (lane.queue.count(key) > 0 || (!lane.claiming && lane.stored.has(key))) &&
+      room(lane, key) > 0;
+    lane.backlog.share(slots, mayStart, (key) => {
+      reserve(lane, key, 1);
+      if (!startQueued(lane, key)) shares.set(key, (shares.get(key) ?? 0) + 1);
     });
-    for (const [key, count] of shares) {
-      const left = count - startQueued(lane, key, count);
-      if (left > 0 && lane.stored.has(key)) shares.set(key, left);
-      else shares.delete(key);
-    }
-    if (shares.size === 0 || lane.claiming) return;
+    if (shares.size === 0) return;
     lane.claiming = true;
     lane.fresh.clear();
     const wanted = [...shares].map(([key, count]) => ({ lane: lane.name, key, count }));
-    for (const { key, count } of wanted) reserve(lane, key, count);
     store.claim(wanted, owner, clock.now()).then(
       (rows) => claimed(lane, shares, rows),
       (error) => {
@@ -161,17 +159,23 @@ export function createRunner(deps: {
     );
   }
 
-  /** Starts up to `count` jobs of the key that wait in memory; how many. */
-  function startQueued(lane: LaneState, key: string, count: number): number {
-    let started = 0;
-    for (; started < count; started++) {
-      const job = lane.queue.take(key);
-      if (!job) break;
-      reserve(lane, key, 1);
-      begin(job.row, job.payload, false);
-    }
+  /** Once for all slots that are given back in one turn. */
+  function pumpSoon(lane: LaneState): void {
+    if (lane.pumpsSoon || lane.backlog.size === 0) return;
+    lane.pumpsSoon = true;
+    setImmediate(() => {
+      lane.pumpsSoon = false;
+      pump(lane);
+    });
+  }
+
+  /** Starts the oldest job of the key that waits in memory, in a slot that is reserved; false: there is none. */
+  function startQueued(lane: LaneState, key: string): boolean {
+    const job = lane.queue.take(key);
+    if (!job) return false;
     if (lane.queue.count(key) === 0 && !lane.stored.has(key)) lane.backlog.remove(key);
-    return started;
+    begin(job.row, job.payload, false);
+    return true;
   }
 
   function addStored(lane: LaneState, tenant: string, key: string): void {
@@ -221,7 +225,7 @@ export function createRunner(deps: {
         if (stopping && active.size === 0) whenIdle?.();
       } else giveSlotBack(lane, job);
     };
-    work(job).then(ended, ended);
+    laneOf(row.lane).turnstile.pass(() => void work(job).then(ended, ended));
   }
 
   function giveSlotBack(lane: LaneState, job: ActiveJob): void {
@@ -230,7 +234,7 @@ export function createRunner(deps: {
       lane.inFlight++; // which the next line takes back
     }
     free(lane, job.row.key);
-    pump(lane);
+    pumpSoon(lane);
   }
 
   function leave(job: ActiveJob): void {

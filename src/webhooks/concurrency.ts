@@ -41,7 +41,13 @@ const FREE: Entry = { leave() {} };
  * a moment. A subscription's own limits stand above that; `look` is called when a rate has room again.
  */
 export function createConcurrency({ clock, look }: { clock: Clock; look: () => void }): Concurrency {
-  const known = new LRUCache<string, number>(BOUNDS);
+  const known = new LRUCache<string, number>({
+    ...BOUNDS,
+    dispose: (_, id) => void proven.delete(id),
+    noDisposeOnSet: true,
+  });
+  // Asked of every waiting key whenever a slot is free.
+  const proven = new Set<string>();
   const paces = new LRUCache<string, Pace>(BOUNDS);
 
   /** How many more may begin at this moment. */
@@ -76,13 +82,14 @@ export function createConcurrency({ clock, look }: { clock: Clock; look: () => v
       return Math.min(pace.concurrency ?? trusted, pace.sending + free);
     },
 
-    isProven: (id) => (known.get(id) ?? 0) > LEAST,
+    isProven: (id) => proven.has(id),
 
     learn(id, outcome) {
-      const now = known.get(id) ?? LEAST;
-      if (outcome === "late") known.set(id, 1);
-      else if (outcome === "bad") known.set(id, Math.min(now, LEAST));
-      else if (now < MOST) known.set(id, now + 1);
+      const before = known.get(id) ?? LEAST;
+      const now = outcome === "late" ? 1 : outcome === "bad" ? Math.min(before, LEAST) : before + 1;
+      if (now !== before) known.set(id, Math.min(now, MOST));
+      if (now > LEAST) proven.add(id);
+      else proven.delete(id);
     },
 
     enter(id, { concurrency, rate_limit_per_second }) {
