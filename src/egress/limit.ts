@@ -54,6 +54,12 @@ const deadlines = new Set<Deadline>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let wakesAt = Number.POSITIVE_INFINITY;
 
+// To end a request and its connection takes a tenth of a millisecond: hundreds that began together do not end so.
+const MOST_AT_ONCE = 32;
+// Who is woken so late stood still, and answers that came meanwhile have not been read yet.
+const STOOD_STILL_MS = 100;
+let hasLooked = false;
+
 function watch(deadline: Deadline): void {
   deadlines.add(deadline);
   if (deadline.at < wakesAt) wake(deadline.at);
@@ -66,12 +72,20 @@ function wake(at: number): void {
 }
 
 function passed(): void {
+  const now = performance.now();
+  if (now - wakesAt > STOOD_STILL_MS && !hasLooked) {
+    hasLooked = true;
+    timer = setTimeout(passed, 1); // the sockets are read first
+    return;
+  }
+  hasLooked = false;
   wakesAt = Number.POSITIVE_INFINITY;
   timer = undefined;
-  const now = performance.now();
   let next = Number.POSITIVE_INFINITY;
+  let left = MOST_AT_ONCE;
   for (const deadline of deadlines) {
-    if (deadline.at <= now) {
+    if (deadline.at <= now && left > 0) {
+      left--;
       deadlines.delete(deadline);
       deadline.pass();
     } else if (deadline.at < next) next = deadline.at;

@@ -322,6 +322,50 @@ describe("limits", () => {
     expect(await failure(egress().request(post(url, { timeoutMs: 20 })))).toBe("timeout");
   });
 
+  test("an answer that came while the program stood still is an answer, and none that came is none", async () => {
+    const other = new Worker(
+      URL.createObjectURL(
+        new Blob([
+          `const server = Bun.serve({ hostname: "127.0.0.1", port: 0, async fetch(request) {
+             if (request.url.endsWith("/never")) return new Promise(() => {});
+             if (request.url.endsWith("/first")) return new Response("first");
+             await Bun.sleep(100);
+             return new Response("here");
+           }});
+           postMessage(server.port);`,
+        ]),
+      ),
+    );
+    open.push({ close: () => other.terminate() });
+    const said = () => new Promise((resolve) => other.addEventListener("message", resolve, { once: true }));
+    const { data: port } = (await said()) as MessageEvent<number>;
+    const out = egress();
+    const never = failure(out.request(post(`http://127.0.0.1:${port}/never`, { timeoutMs: 200 })));
+    const answer = out.request(post(`http://127.0.0.1:${port}/`, { timeoutMs: 200 }));
+    // What has been read is worked on when it happens: what is due comes next, and only then is more read.
+    await out.request(post(`http://127.0.0.1:${port}/first`));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
+    expect(text((await answer).body)).toBe("here");
+    expect(await never).toBe("timeout");
+  });
+
+  test("hundreds that began together end, some each turn", async () => {
+    const { url } = await rawReceiver(() => {});
+    const out = egress();
+    let turns = 0;
+    let counting = true;
+    const count = () => {
+      turns++;
+      if (counting) setTimeout(count, 0);
+    };
+    const ends = Array.from({ length: 300 }, () => failure(out.request(post(url, { timeoutMs: 100 }))));
+    await ends[0];
+    count();
+    expect(new Set(await Promise.all(ends))).toEqual(new Set(["timeout"]));
+    counting = false;
+    expect(turns).toBeGreaterThan(3);
+  });
+
   test("a body that drips runs into the same limit", async () => {
     const { url } = await rawReceiver((socket) =>
       socket.on("data", () => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx")),
