@@ -117,23 +117,20 @@ export function createEgress(
     });
   }
 
-  async function sendOnce(hop: Hop, limit: Limit): Promise<Answer> {
-    const request = outgoing(hop, dial.proxyHeaders(hop.target));
-    const idle = (hop.trusted ? pools.trusted : pools.guarded).take(hop.target.origin);
-    if (!idle) return (await connect(hop, limit)).send(request, limit);
-    try {
-      return await idle.send(request, limit);
-    } catch (error) {
-      if (!(error instanceof StaleConnection)) throw error;
-      if (limit.error || !maySendAgain(hop)) throw error.cause;
-      return (await connect(hop, limit)).send(request, limit);
-    }
-  }
-
+  /** On an idle connection where there is one; on a new one where that turns out to be none any more. */
   async function open(request: EgressRequest, limit: Limit): Promise<{ answer: Answer; url: string }> {
     let hop = firstHop(request, allowed(request.url, request.trusted ?? false));
     for (let left = request.redirects ?? 0; ; left--) {
-      const answer = await sendOnce(hop, limit);
+      const outward = outgoing(hop, dial.proxyHeaders(hop.target));
+      const idle = (hop.trusted ? pools.trusted : pools.guarded).take(hop.target.origin);
+      let answer: Answer;
+      try {
+        answer = await (idle ?? (await connect(hop, limit))).send(outward, limit);
+      } catch (error) {
+        if (!(error instanceof StaleConnection)) throw error;
+        if (limit.error || !maySendAgain(hop)) throw error.cause;
+        answer = await (await connect(hop, limit)).send(outward, limit);
+      }
       const location = left > 0 ? locationOf(hop, answer) : undefined;
       if (!location) return { answer, url: hop.target.url.href };
       answer.body.destroy();

@@ -19,26 +19,28 @@ const DROPPED = new Set([
 // All that follows a redirect to another origin: whatever else was set may be a credential.
 const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
 
-// Names repeat from request to request; whoever makes up new ones must not fill memory.
-const verdicts = new Map<string, boolean>();
-const MOST_VERDICTS = 1_000;
+type Verdict = "sent" | "dropped" | "refused";
 
-function isDropped(name: string): boolean {
+// Names repeat from request to request; whoever makes up new ones must not fill memory.
+const verdicts = new Map<string, Verdict>();
+const MOST_VERDICTS = 1_000;
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
+function verdictOn(name: string): Verdict {
   let verdict = verdicts.get(name);
   if (verdict === undefined) {
     if (verdicts.size >= MOST_VERDICTS) verdicts.clear();
-    verdict = DROPPED.has(name.toLowerCase());
+    verdict = DROPPED.has(name.toLowerCase()) ? "dropped" : NAME.test(name) ? "sent" : "refused";
     verdicts.set(name, verdict);
   }
   return verdict;
 }
 
-const lengthOf = (body: string | Uint8Array): string => String(Buffer.byteLength(body));
-
 /** One request of a chain of redirects. */
 export type Hop = {
   target: Target;
   method: string;
+  /** Ours that frame it are no part of them; those that are given for such are not sent. */
   headers: Record<string, string>;
   /** Without what is dropped. */
   alike?: HeaderLines;
@@ -49,21 +51,19 @@ export type Hop = {
 };
 
 export function firstHop(request: EgressRequest, target: Target): Hop {
-  const { body, headers: given = {}, alike } = request;
-  const headers: Record<string, string> = { host: target.url.host };
-  for (const name in given) if (!isDropped(name)) headers[name] = given[name]!;
-  if (body !== undefined) headers["content-length"] = lengthOf(body);
+  const { body, headers = NONE, alike } = request;
   const { method, trusted = false, connectMs, trickles } = request;
   return { target, method, headers, alike: alike && keptLines(alike), body, trusted, connectMs, trickles };
 }
+
+const NONE: Record<string, string> = {};
 
 const kept = new WeakMap<object, HeaderLines>();
 
 function keptLines(alike: Record<string, string>): HeaderLines {
   let lines = kept.get(alike);
   if (!lines) {
-    const headers = Object.fromEntries(Object.entries(alike).filter(([name]) => !isDropped(name)));
-    lines = { headers, ...linesOf(headers) };
+    lines = { headers: alike, ...linesOf(alike) };
     kept.set(alike, lines);
   }
   return lines;
@@ -72,17 +72,21 @@ function keptLines(alike: Record<string, string>): HeaderLines {
 /** Headers and their lines on the wire; `isPlain`: of ASCII alone. */
 export type HeaderLines = { headers: Record<string, string>; text: string; isPlain: boolean };
 
-const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PLAIN = /^[\t\x20-\x7e]*$/;
 const ALLOWED = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Throws EgressError `other` for what cannot be a header: a line break in a value would be a second header. */
+/**
+ * Without those that are dropped. Throws EgressError `other` for what cannot be a header: a line break in a value
+ * would be a second header.
+ */
 export function linesOf(headers: Record<string, string>): { text: string; isPlain: boolean } {
   let text = "";
   let isPlain = true;
   for (const name in headers) {
+    const verdict = verdictOn(name);
+    if (verdict === "dropped") continue;
+    if (verdict === "refused") throw new EgressError("other", "a header's name has forbidden characters");
     const value = headers[name]!;
-    if (!NAME.test(name)) throw new EgressError("other", "a header's name has forbidden characters");
     if (!PLAIN.test(value)) {
       if (!ALLOWED.test(value)) throw new EgressError("other", `header ${name} has forbidden characters`);
       isPlain = false;
@@ -108,14 +112,13 @@ export function nextHop(hop: Hop, status: number, target: Target, trusted: boole
   const becomesGet =
     (status === 303 && hop.method !== "HEAD") ||
     ((status === 301 || status === 302) && hop.method === "POST");
-  const headers: Record<string, string> = { host: target.url.host };
+  const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries({ ...hop.alike?.headers, ...hop.headers })) {
     const lower = name.toLowerCase();
-    if (lower === "host" || lower === "content-length" || (becomesGet && lower === "content-type")) continue;
+    if (becomesGet && lower === "content-type") continue;
     if (sameOrigin || HARMLESS.has(lower)) headers[name] = value;
   }
   const body = becomesGet ? undefined : hop.body;
-  if (body !== undefined) headers["content-length"] = lengthOf(body);
   return { target, method: becomesGet ? "GET" : hop.method, headers, body, trusted, trickles: hop.trickles };
 }
 

@@ -67,7 +67,8 @@ export class NodeLine extends Line {
   /** `open` makes the socket, with what it is given among its options. */
   static direct(open: (options: { onread: OnRead }) => Socket): NodeLine {
     const callback = (length: number) => {
-      const chunk = Buffer.from(incoming.subarray(0, length));
+      const chunk = Buffer.allocUnsafe(length);
+      incoming.copy(chunk, 0, 0, length);
       if (line.#hearer) line.#hearer.take(chunk);
       else line.destroy(); // nobody has asked yet
       return true;

@@ -188,15 +188,16 @@ const METHOD = /^[A-Z]{1,32}$/;
  * `proxyHeaders`: a proxy carries it, which is asked by the whole address and gets these as well.
  */
 export function outgoing(
-  { target, method, headers: own, alike, body, trickles = false }: Hop,
+  { target, method, headers, alike, body, trickles = false }: Hop,
   proxyHeaders?: Record<string, string>,
 ): Outgoing {
   if (!METHOD.test(method)) throw new EgressError("other", "the method is not one");
-  const headers = proxyHeaders ? { ...own, ...proxyHeaders } : own;
-  const address = proxyHeaders ? target.origin + target.path : target.path;
   const lines = linesOf(headers);
   const isPlain = lines.isPlain && alike?.isPlain !== false;
-  const head = `${method} ${address} HTTP/1.1\r\n${lines.text}${alike?.text ?? ""}\r\n`;
+  let head = `${method} ${proxyHeaders ? target.origin : ""}${target.path} HTTP/1.1\r\nhost: ${target.url.host}\r\n`;
+  if (proxyHeaders) for (const name in proxyHeaders) head += `${name}: ${proxyHeaders[name]}\r\n`;
+  if (body !== undefined) head += `content-length: ${Buffer.byteLength(body)}\r\n`;
+  head += `${lines.text}${alike?.text ?? ""}\r\n`;
   // As text it is encoded where it is sent, and no buffer is made for it.
   if (isPlain && typeof body !== "object") return { method, bytes: head + (body ?? ""), trickles };
   return { method, bytes: Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body ?? "")]), trickles };

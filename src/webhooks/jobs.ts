@@ -111,7 +111,7 @@ export function deliveryAttempt(
       const held = await persist(
         clock,
         () => job.isAborted(),
-        () => store.record({ ...result, alert }),
+        () => store.record(alert ? { ...result, alert } : result),
       );
       if (!held) return settled;
       if (alert) alerts.recorded(target.id, result.state, alert);
@@ -169,19 +169,31 @@ export function deliveryAttempt(
     target: DeliveryTarget,
     answered: Answered,
   ): AttemptResult {
-    const { retry_after_ms, truncated: _, ...attempt } = answered;
     const number = delivery.attempts + 1;
-    const common = {
+    const now = clock.now();
+    // As it is where all goes well, which nearly all does.
+    const common: AttemptResult = {
       lease,
       subscription_id: target.id,
       kind: delivery.kind,
-      attempt: { delivery_id: delivery.id, number, ...attempt },
+      attempt: {
+        delivery_id: delivery.id,
+        number,
+        started_at: answered.started_at,
+        response_code: answered.response_code,
+        response_time_ms: answered.response_time_ms,
+        response_excerpt: answered.response_excerpt,
+        error_class: answered.error_class,
+        error: answered.error,
+      },
+      state: "success",
+      reason: null,
       next_attempt_at: null,
+      ended_at: now,
       pause: null,
-      ...(target.ordered ? { next: nextInLine(target.id) } : {}),
     };
-    const now = clock.now();
-    if (answered.error === null) return { ...common, state: "success", reason: null, ended_at: now };
+    if (target.ordered) common.next = nextInLine(target.id);
+    if (answered.error === null) return common;
     const failed = { ...common, state: "failed", ended_at: now } as const;
     if (answered.response_code === 410) {
       return {
@@ -202,7 +214,7 @@ export function deliveryAttempt(
       };
     }
     const policy = target.retry_policy;
-    const wait = retryDelay({ attempts: number, policy, retryAfterMs: retry_after_ms, random });
+    const wait = retryDelay({ attempts: number, policy, retryAfterMs: answered.retry_after_ms, random });
     return {
       ...common,
       state: "retrying",
