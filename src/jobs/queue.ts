@@ -1,8 +1,10 @@
 import type { JobRow } from "./job.ts";
 
-// Of all keys together, and of one: a receiver that is slow fills neither the memory nor the others' room.
+// Of all keys together, of one, and of one whose jobs may take long: whoever keeps his slots need not have the next
+// in memory, and four hundred such receivers are to fill neither that nor the others' room.
 const MOST_QUEUED = 16_384;
 const MOST_OF_KEY = 4_096;
+const MOST_OF_UNPROVEN = 32;
 const MOST_SIZE = 32 * 1_024 * 1_024;
 
 // A line that never runs empty gives its memory back from time to time.
@@ -22,9 +24,9 @@ export class Queue {
   #size = 0;
 
   /** Whether one more job of the key has room, which is kept for it from then on. */
-  reserve(key: string, size: number): boolean {
-    if (this.#taken >= MOST_QUEUED || this.#size + size > MOST_SIZE || this.count(key) >= MOST_OF_KEY)
-      return false;
+  reserve(key: string, size: number, isProven: boolean): boolean {
+    const most = isProven ? MOST_OF_KEY : MOST_OF_UNPROVEN;
+    if (this.#taken >= MOST_QUEUED || this.#size + size > MOST_SIZE || this.count(key) >= most) return false;
     this.#taken++;
     this.#size += size;
     return true;

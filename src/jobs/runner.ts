@@ -132,18 +132,20 @@ export function createRunner(deps: {
   function pump(lane: LaneState): void {
     if (stopping || lane.backlog.size === 0) return;
     const slots = Math.min(slotsOf(lane, true), LARGEST_CLAIM);
-    const forAll = slotsOf(lane, false) >= slots;
-    if (!forAll || slots <= 0) lookAtCrowd(lane);
+    if (slotsOf(lane, false) < slots || slots <= 0) lookAtCrowd(lane);
     if (slots <= 0) return;
     const shares = new Map<string, number>();
+    let given = 0;
     const mayStart = (key: string) =>
-      (forAll || lane.isProven(key)) &&
+      (slotsOf(lane, false) > 0 || lane.isProven(key)) &&
       (lane.queue.count(key) > 0 || (!lane.claiming && lane.stored.has(key))) &&
       room(lane, key) > 0;
     lane.backlog.share(slots, mayStart, (key) => {
+      given++;
       reserve(lane, key, 1);
       if (!startQueued(lane, key)) shares.set(key, (shares.get(key) ?? 0) + 1);
     });
+    if (given === LARGEST_CLAIM) pumpSoon(lane); // there may be room for more
     if (shares.size === 0) return;
     lane.claiming = true;
     lane.fresh.clear();
@@ -290,7 +292,7 @@ export function createRunner(deps: {
         kind.unstored !== undefined &&
         capacity[lane.name] > 0 &&
         !lane.stored.has(job.key) &&
-        lane.queue.reserve(job.key, job.size ?? 0);
+        lane.queue.reserve(job.key, job.size ?? 0, lane.isProven(job.key));
       const row = rowOf(kind, job, { run_at, now, isRunning: direct || queued });
       if (queued) return { row, payload, unstored: "queued", size: job.size ?? 0 };
       if (direct && kind.unstored) return { row, payload, unstored: "started" };
@@ -318,7 +320,7 @@ export function createRunner(deps: {
         else {
           const lane = laneOf(row.lane);
           if (capacity[lane.name] === 0) deps.handedOver?.();
-          if (capacity[lane.name] > 0) parked.add(placement);
+          if (capacity[lane.name] > 0 && lane.isProven(row.key)) parked.add(placement);
           addFresh(lane, row.tenant, row.key);
           waiting.add(lane);
         }

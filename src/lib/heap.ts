@@ -2,7 +2,7 @@ import { fullGC, heapSize } from "bun:jsc";
 
 const MB = 1_000_000;
 // Less is little, whatever of it is needed no more; to look through more would hold up the program for too long.
-const LEAST = 72 * MB;
+const LEAST = 64 * MB;
 const MOST = 192 * MB;
 const GROWTH = 1.5;
 const LOOK_MS = 500;

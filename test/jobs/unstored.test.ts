@@ -11,7 +11,15 @@ import { memoryStorage } from "../helpers/storage.ts";
 type Started = { ref: string; run: JobRun; end: (fate?: Fate) => void };
 
 /** A runner of a kind whose jobs need no row, with four slots. */
-function setup({ per_key = 4, left = 0 }: { per_key?: number; left?: number } = {}) {
+function setup({
+  per_key = 4,
+  left = 0,
+  isProven,
+}: {
+  per_key?: number;
+  left?: number;
+  isProven?: (key: string) => boolean;
+} = {}) {
   const storage = memoryStorage();
   const clock = new TestClock();
   const store = sqliteJobs(storage);
@@ -25,6 +33,7 @@ function setup({ per_key = 4, left = 0 }: { per_key?: number; left?: number } = 
       kind: "send",
       lane: "deliveries",
       per_key,
+      ...(isProven ? { isProven } : {}),
       unstored: {
         putDown: async (row: JobRow, at, reason) => {
           down.push([row.ref, at, reason]);
@@ -84,6 +93,25 @@ describe("a job whose work tells that it is under way", () => {
         .slice(4)
         .filter((ref) => ref.startsWith("quiet")),
     ).toHaveLength(2);
+  });
+
+  test("of a key that may keep its slots for long waits in the store past the first few, and all are worked", async () => {
+    const proven = new Set(["good"]);
+    const { add, refs, rows, started } = setup({ isProven: (key) => proven.has(key) });
+    for (const job of [...many(50, "slow"), ...many(50, "good")]) await add(job);
+    expect(refs()).toEqual(["slow0", "slow1", "slow2", "good0"]);
+    expect(rows().map(({ ref }) => ref)).toEqual(
+      many(50, "slow")
+        .slice(35)
+        .map(({ ref }) => ref),
+    );
+    for (let n = 0; n < 100; n++) {
+      for (let turns = 0; !started[n] && turns < 10; turns++) await settled();
+      started[n]!.end();
+    }
+    await settled();
+    expect(refs().filter((ref) => ref.startsWith("slow"))).toEqual(many(50, "slow").map(({ ref }) => ref));
+    expect([new Set(refs()).size, rows()]).toEqual([100, []]);
   });
 
   test("keeps the cap of its key", async () => {
@@ -205,7 +233,7 @@ test("a queue gives jobs in their order, however many went through it", () => {
   const queue = new Queue();
   let taken = 0;
   for (let n = 0; n < 10_000; n++) {
-    expect(queue.reserve("k", 1)).toBe(true);
+    expect(queue.reserve("k", 1, true)).toBe(true);
     queue.add("k", { row: { ref: String(n) } as JobRow, payload: undefined, size: 1 });
     if (n % 3 > 0) expect(queue.take("k")!.row.ref).toBe(String(taken++));
   }

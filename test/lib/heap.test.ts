@@ -26,8 +26,8 @@ function heapOf(alive: number) {
 
 test("a heap is looked through when it has grown by half since the last time, and a small one never", () => {
   const { heap, see } = heapOf(60);
-  expect(see(20, 71)).toEqual([false, false]);
-  expect(see(72)).toEqual([true]);
+  expect(see(20, 63)).toEqual([false, false]);
+  expect(see(64)).toEqual([true]);
   expect(heap.now).toBe(60);
   expect(see(89, 90, 75, 89)).toEqual([false, true, false, false]);
 });
