@@ -52,7 +52,8 @@ export const FLOW_NAMES: string[] = [...LIVES, ...FLOWS.map(({ name }) => name)]
 
 const ENDED = ["success", "failed", "cancelled", "interrupted"];
 const DEATH_MS = 1_000;
-const PATIENCE_MS = 30_000;
+// In looks, not in time: a machine may stand still for a while.
+const LOOKS = 3_000;
 
 type Scene = {
   folder: string;
@@ -62,13 +63,18 @@ type Scene = {
   progress: ((text: string) => void) | undefined;
 };
 
+/** Which calls: the first, and each so many after it. */
+type Which = { from: number; every: number };
+
 /** Every fault point of every flow; `every` thins them out. */
 export async function faultCalls(options: {
   every: number;
+  from?: number;
   flow?: string | undefined;
   progress?: ((text: string) => void) | undefined;
 }): Promise<Report> {
-  const { every, flow: only, progress } = options;
+  const { every, from = 1, flow: only, progress } = options;
+  const which = { from, every };
   const folder = scratch();
   const receiver = Bun.serve({
     port: 0,
@@ -86,9 +92,9 @@ export async function faultCalls(options: {
   try {
     for (const fault of FAULTS) {
       for (const life of LIVES)
-        if (!only || only === life) flows.push(await tryLife(scene, life, fault, every));
+        if (!only || only === life) flows.push(await tryLife(scene, life, fault, which));
       const within = FLOWS.filter(({ name }) => !only || only === name);
-      if (within.length > 0) flows.push(...(await tryFlows(scene, within, fault, every)));
+      if (within.length > 0) flows.push(...(await tryFlows(scene, within, fault, which)));
     }
   } finally {
     receiver.stop(true);
@@ -111,7 +117,7 @@ const start = ({ port, calls }: Scene, data: string, key?: Key) =>
   });
 
 /** A start or a stop: each point has a program and a folder of its own. */
-async function tryLife(scene: Scene, life: Life, fault: Fault, every: number): Promise<Tried> {
+async function tryLife(scene: Scene, life: Life, fault: Fault, { from, every }: Which): Promise<Tried> {
   const { folder, calls, progress } = scene;
   const tried = nothingTried(life, fault);
   const base = join(folder, "base");
@@ -125,7 +131,7 @@ async function tryLife(scene: Scene, life: Life, fault: Fault, every: number): P
     for (const flow of FLOWS.slice(0, 2)) await flow.act({ errand: before, ids, say });
     await before.kill();
   }
-  for (let at = 1; ; at += every) {
+  for (let at = from; ; at += every) {
     const data = join(folder, "life");
     if (key) cpSync(base, data, { recursive: true });
     try {
@@ -158,7 +164,12 @@ async function tryLife(scene: Scene, life: Life, fault: Fault, every: number): P
 }
 
 /** What happens within a life; it goes on as long as the faults allow. */
-async function tryFlows(scene: Scene, flows: typeof FLOWS, fault: Fault, every: number): Promise<Tried[]> {
+async function tryFlows(
+  scene: Scene,
+  flows: typeof FLOWS,
+  fault: Fault,
+  { from, every }: Which,
+): Promise<Tried[]> {
   const { folder, calls, progress, receiver } = scene;
   const data = join(folder, "data");
   const key = await createKey(data);
@@ -167,7 +178,7 @@ async function tryFlows(scene: Scene, flows: typeof FLOWS, fault: Fault, every: 
   for (const flow of flows) {
     const tried = nothingTried(flow.name, fault);
     const ever: Promised[] = [];
-    for (let at = 1; ; at += every) {
+    for (let at = from; ; at += every) {
       const ids = await arrange(errand, key, receiver);
       await isQuiet(data, [], errand);
       const promised: Promised[] = [];
@@ -224,7 +235,8 @@ async function isWell({ url, ended }: Errand): Promise<boolean> {
   void ended.then(() => {
     isOver = true;
   });
-  for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await Bun.sleep(20)) {
+  for (let look = 0; look < LOOKS; look++) {
+    await Bun.sleep(Math.min(look, 10));
     const health = await fetch(`${url}/health`).catch(() => undefined);
     if (health?.status === 200) return true;
     if (isOver) return false;
@@ -243,7 +255,8 @@ async function isQuiet(data: string, promised: Promised[], { ended }: Errand): P
   });
   const db = new Database(join(data, "errand.db"), { readonly: true });
   try {
-    for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await Bun.sleep(2)) {
+    for (let look = 0; look < LOOKS; look++) {
+      await Bun.sleep(Math.min(look, 10));
       if (isOver) return true;
       const due = db
         .query("SELECT 1 FROM jobs WHERE lane != 'timers' AND (state = 'running' OR run_at <= ?) LIMIT 1")
@@ -289,11 +302,19 @@ if (import.meta.main) {
     about:
       "Kills the program at its Nth write, sync or truncation, or has it refused (EIO, ENOSPC), for every N\n" +
       `of these flows: ${FLOW_NAMES.join(", ")}.`,
-    numbers: { every: { help: "takes each Nth call", usually: 1 } },
+    numbers: {
+      every: { help: "takes each Nth call", usually: 1 },
+      from: { help: "the first of them", usually: 1 },
+    },
     texts: { flow: "this flow alone" },
     missing: shimMissing,
     run: ({ number, text }, progress) =>
-      faultCalls({ every: Math.max(1, number("every")), flow: text("flow"), progress }),
+      faultCalls({
+        every: Math.max(1, number("every")),
+        from: Math.max(1, number("from")),
+        flow: text("flow"),
+        progress,
+      }),
     isClean,
   });
 }
