@@ -165,10 +165,14 @@ export function createRunner(deps: {
   function pumpSoon(lane: LaneState): void {
     if (lane.pumpsSoon || lane.backlog.size === 0) return;
     lane.pumpsSoon = true;
-    setImmediate(() => {
-      lane.pumpsSoon = false;
-      pump(lane);
-    });
+    setImmediate(() => pumpIfSoon(lane));
+  }
+
+  /** Whoever waits has the slots that were given back before anybody who comes now. */
+  function pumpIfSoon(lane: LaneState): void {
+    if (!lane.pumpsSoon) return;
+    lane.pumpsSoon = false;
+    pump(lane);
   }
 
   /** Starts the oldest job of the key that waits in memory, in a slot that is reserved; false: there is none. */
@@ -284,6 +288,7 @@ export function createRunner(deps: {
       const now = clock.now();
       const run_at = job.run_at ?? now;
       const isDue = !stopping && !job.waits && run_at <= now;
+      if (isDue) pumpIfSoon(lane);
       const direct = isDue && hasRoom(lane, job.key);
       if (direct) reserve(lane, job.key, 1);
       const queued =

@@ -95,6 +95,18 @@ describe("a job whose work tells that it is under way", () => {
     ).toHaveLength(2);
   });
 
+  test("does not get a slot that was given back in this turn before those who wait for one", async () => {
+    const { add, refs, runner, started } = setup();
+    await add(...many(4, "before"), ...many(4, "waiting"));
+    for (const { end } of started.slice()) end();
+    while (runner.inFlight().deliveries > 0) await undefined;
+    await add(...many(4, "late"));
+    expect(refs().slice(4)).toEqual(many(4, "waiting").map(({ ref }) => ref));
+    for (const { end } of started.slice(4)) end();
+    await settled();
+    expect(refs().slice(8)).toEqual(many(4, "late").map(({ ref }) => ref));
+  });
+
   test("of a key that may keep its slots for long waits in the store past the first few, and all are worked", async () => {
     const proven = new Set(["good"]);
     const { add, refs, rows, started } = setup({ isProven: (key) => proven.has(key) });
