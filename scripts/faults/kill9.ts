@@ -67,6 +67,8 @@ export async function killRounds(options: {
     for (let round = 1; round <= options.rounds; round++) {
       const ended = new AbortController();
       const clients = Array.from({ length: CLIENTS }, () => fire(hook, acknowledged, ended.signal));
+      // The first requests of a life wait for its routes: every other life may be killed before that.
+      if (round % 2 === 0) await more(acknowledged);
       await Bun.sleep(40 + random() * 200);
       await errand.kill();
       ended.abort();
@@ -84,6 +86,13 @@ export async function killRounds(options: {
     receiver.stop(true);
     discard(data);
   }
+}
+
+/** Resolves when something is acknowledged, or after 5 s without. */
+async function more(acknowledged: Set<string>): Promise<void> {
+  const before = acknowledged.size;
+  const until = performance.now() + 5_000;
+  while (acknowledged.size === before && performance.now() < until) await Bun.sleep(5);
 }
 
 async function settle(
