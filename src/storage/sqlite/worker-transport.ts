@@ -46,9 +46,9 @@ export type WriterThread = Transport & {
 };
 
 /**
- * Starts the writer thread, which answers nothing but `open` and `prepare` until that is done. `lost` is called when it dies or
- * hangs: what it held is unknown then, so the only safe thing left is to end the program and let the next start
- * recover.
+ * Starts the writer thread, which answers nothing but `open` and `prepare` until that is done. `lost` is called when
+ * it dies or hangs: what it held is unknown then, so the only safe thing left is to end the program and let the next
+ * start recover.
  */
 export function startWorker(lost: (reason: string) => void): WriterThread {
   const worker = new Worker(new URL("./worker.ts", import.meta.url).href);
