@@ -96,6 +96,8 @@ test("without a terminal no key is made, and none is printed", async () => {
 test("a second signal ends it at once", async () => {
   const server = serve(scratchFolder());
   const { hostname, port } = new URL(await urlOf(server));
+  // Until there are routes a request waits for them, and is refused where the program is told to end meanwhile.
+  await fetch(`http://${hostname}:${port}/api/me`);
   // A request whose body never comes: the drain waits for it.
   const socket = await new Promise<Socket>((resolve) => {
     const open = connect(Number(port), hostname, () => resolve(open));
