@@ -21,11 +21,10 @@ import type { Storage } from "./storage.ts";
  * objects by name take there and here.
  */
 type Accepting = {
-  id: string;
-  workflow_id: string;
   /** The step of another execution that this one is for. */
   child?: [parent_id: string, key: string] | undefined;
-  execution: Bind[];
+  execution: [id: string, workflow_id: string, ...rest: Bind[]];
+  /** Each without the execution's id. */
   steps: Bind[][];
   ended?: { started_at: number; ended_at: number; hasLoose: boolean } | undefined;
   job?: JobRow | undefined;
@@ -43,8 +42,6 @@ const accepting = ({
   outbox,
   idempotency,
 }: Parameters<ExecutionStore["accept"]>[0]): Accepting => ({
-  id: execution.id,
-  workflow_id: execution.workflow_id,
   child: execution.parent_id === null ? undefined : [execution.parent_id, execution.parent_position ?? ""],
   execution: executionValues(execution, end),
   steps: steps.map(stepValues),
@@ -57,16 +54,17 @@ const accepting = ({
 
 function accept(
   db: Connection,
-  { id, workflow_id, child: asked, execution, steps, ended, job, next, outbox, idempotency }: Accepting,
+  { child: asked, execution, steps, ended, job, next, outbox, idempotency }: Accepting,
 ): ClaimOutcome | { outcome: "exists" } {
   if (idempotency) {
     const claimed = claimIdempotency(db, idempotency);
     if (claimed.outcome !== "new") return claimed;
   }
   if (asked && child(db, ...asked)) return { outcome: "exists" };
+  const [id, workflow_id] = execution;
   db.run(INSERT_EXECUTION, ...execution);
   if (job) insertJob(db, job);
-  for (const step of steps) db.run(PUT_STEP, ...step);
+  for (const step of steps) db.run(PUT_STEP, id, ...step);
   if (ended) {
     if (ended.hasLoose) endSteps(db, id, ended.ended_at);
     countRun(db, workflow_id, ended);
@@ -89,7 +87,7 @@ const INSERT_EXECUTION = `INSERT INTO executions (id, workflow_id, workspace_id,
     ended_at, parent_id, parent_position, parent_waits, depth, origin_id, deadline_at, response)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-const executionValues = (e: ExecutionRow, end?: ExecutionEnd): Bind[] => [
+const executionValues = (e: ExecutionRow, end?: ExecutionEnd): Accepting["execution"] => [
   e.id,
   e.workflow_id,
   e.workspace_id,
@@ -125,7 +123,6 @@ const PUT_STEP = `INSERT INTO steps (execution_id, position, seq, name, node_typ
     rev = excluded.rev`;
 
 const stepValues = (step: StepRow): Bind[] => [
-  step.execution_id,
   step.position,
   step.seq,
   step.name,
@@ -141,7 +138,8 @@ const stepValues = (step: StepRow): Bind[] => [
   step.rev,
 ];
 
-const putStep = (db: Connection, step: StepRow): number => db.run(PUT_STEP, ...stepValues(step));
+const putStep = (db: Connection, step: StepRow): number =>
+  db.run(PUT_STEP, step.execution_id, ...stepValues(step));
 
 /** What was under way in a run that has ended. */
 function endSteps(db: Connection, id: string, ended_at: number): void {
