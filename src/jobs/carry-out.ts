@@ -1,8 +1,23 @@
 import type { Clock } from "../lib/clock.ts";
-import type { Fate, JobKind, JobRow, Lease } from "./job.ts";
+import { type Fate, type JobKind, type JobRow, type Lease, retry } from "./job.ts";
+import { STORE_RETRY_MS } from "./persist.ts";
 import type { JobStore } from "./store.ts";
 
-const STORE_RETRY_MS = 1_000;
+export type Report = (message: string, fields: Record<string, unknown>) => void;
+
+const LONGEST_BACKOFF_MS = 60_000;
+
+/** What comes of a job that threw: told of, and tried again, the later the more attempts it had. */
+export function fateOfThrown(
+  { clock, report }: { clock: Clock; report: Report },
+  { kind, ref, attempt }: JobRow,
+  error: unknown,
+): Fate {
+  const message = error instanceof Error ? error.message : String(error);
+  report("a job failed unexpectedly", { kind, ref, attempt, error: message });
+  const backoff = Math.min(1_000 * 2 ** Math.min(attempt, 10), LONGEST_BACKOFF_MS);
+  return retry(message, clock.now() + backoff);
+}
 
 /**
  * Puts a job's end on record, as often as the disk refuses: the job keeps its slot until then. Answers when the job
@@ -17,7 +32,7 @@ export async function carryOut(
   }: {
     store: Pick<JobStore, "finish" | "release">;
     clock: Clock;
-    report(message: string, fields: Record<string, unknown>): void;
+    report: Report;
     isStopping(): boolean;
   },
   kind: JobKind,

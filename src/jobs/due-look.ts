@@ -1,5 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { LaneState } from "./lane.ts";
+import { STORE_RETRY_MS } from "./persist.ts";
 import type { JobStore, Waiting } from "./store.ts";
 
 const SWEEP_MS = 2_000;
@@ -8,7 +9,6 @@ const OVERLAP_MS = 10_000;
 // A row that another process put down, or one whose commit took long, may be due before a sweep's look.
 const SEARCH_MS = 60_000;
 const MOST_DUE_KEYS = 1_000;
-const STORE_RETRY_MS = 1_000;
 
 /**
  * Finds jobs in the store as they fall due: one timer a lane for the next of them, and a sweep each few seconds for

@@ -1,7 +1,8 @@
 import type { Clock } from "../lib/clock.ts";
 import { AppError } from "../lib/errors.ts";
 
-const AGAIN_MS = 1_000;
+/** How long a disk that refuses is left alone before it is asked again. */
+export const STORE_RETRY_MS = 1_000;
 
 /**
  * Stores the result of work that cannot be taken back: while the disk refuses, again each second, so that
@@ -19,7 +20,7 @@ export async function persist<T>(
     } catch (error) {
       const mayPass = error instanceof AppError && error.code === "unavailable";
       if (!mayPass || isAborted()) throw error;
-      await new Promise<void>((resolve) => clock.after(AGAIN_MS, resolve));
+      await new Promise<void>((resolve) => clock.after(STORE_RETRY_MS, resolve));
     }
   }
 }

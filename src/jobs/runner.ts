@@ -1,17 +1,16 @@
 import { type Clock, realTime } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { ActiveJob } from "./active-job.ts";
-import { carryOut } from "./carry-out.ts";
+import { carryOut, fateOfThrown, type Report } from "./carry-out.ts";
 import { mayPutAside, putAside } from "./crowd.ts";
 import { createDueLook } from "./due-look.ts";
 import type { Fate, JobKind, JobRow, Lane } from "./job.ts";
 import { CAPACITY, type Capacity, freeSlots, type LaneState, newLane, reserve, room } from "./lane.ts";
 import { Parked } from "./parked.ts";
+import { STORE_RETRY_MS } from "./persist.ts";
 import { isStored, type NewJob, type Placement, rowOf } from "./placement.ts";
 import { createRecovery, type Recovered, type Recovery } from "./recovery.ts";
 import type { JobStore } from "./store.ts";
-
-type Report = (message: string, fields: Record<string, unknown>) => void;
 
 /**
  * Works jobs.
@@ -68,8 +67,6 @@ const MOST_LEAVING = 1_024;
 const CROWD_LOOK_MS = 250;
 const LONGEST_LINE = 1_000;
 const LARGEST_CLAIM = 64;
-const STORE_RETRY_MS = 1_000;
-const LONGEST_BACKOFF_MS = 60_000;
 
 export function createRunner(deps: {
   store: JobStore;
@@ -258,15 +255,7 @@ export function createRunner(deps: {
       fate = await kindOf(row.kind).run(row.ref, job);
     } catch (error) {
       if (stopping && job.isAborted()) return; // stop() puts it back
-      const message = error instanceof Error ? error.message : String(error);
-      report("a job failed unexpectedly", {
-        kind: row.kind,
-        ref: row.ref,
-        attempt: row.attempt,
-        error: message,
-      });
-      const backoff = Math.min(1_000 * 2 ** Math.min(row.attempt, 10), LONGEST_BACKOFF_MS);
-      fate = { kind: "retry", at: clock.now() + backoff, reason: message };
+      fate = fateOfThrown(deps, row, error);
     }
     const at =
       fate.kind === "settled" ? fate.due : await carryOut(record, kindOf(row.kind), { row, lease, fate });
