@@ -87,12 +87,11 @@ export function deliveryAttempt(
       const { body } = delivery;
       const attempt = delivery.attempts + 1;
       const outgoing = { id: delivery.event_id, body, attempt, hop: delivery.hop };
-      const { url } = target;
       let answered: Answered;
       try {
         const { alike, headers } = deliveryHeaders(deps, target, outgoing);
         answered = await sendOnce(deps, {
-          url,
+          url: target.url,
           alike,
           headers,
           body,
@@ -194,7 +193,7 @@ export function deliveryAttempt(
     };
     if (target.ordered) common.next = nextInLine(target.id);
     if (answered.error === null) return common;
-    const failed = { ...common, state: "failed", ended_at: now } as const;
+    const failed = { ...common, state: "failed" } as const;
     if (answered.response_code === 410) {
       return {
         ...failed,

@@ -91,18 +91,7 @@ export async function sendOnce(
   const started_at = clock.now();
   const started = performance.now();
   try {
-    const { url, headers, alike, body, timeoutMs, signal } = request;
-    const maxBytes = LONGEST_ANSWER;
-    const answer = await egress.request({
-      method: "POST",
-      url,
-      headers,
-      alike,
-      body,
-      timeoutMs,
-      signal,
-      maxBytes,
-    });
+    const answer = await egress.request({ method: "POST", ...request, maxBytes: LONGEST_ANSWER });
     return {
       started_at,
       response_code: answer.status,
