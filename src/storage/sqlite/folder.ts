@@ -5,7 +5,7 @@ import { createBackup, listBackups, verifyBackup } from "./backup.ts";
 import { Connection } from "./connection.ts";
 import { checkFolder, folderSchema, inspectFolder, openToRead } from "./inspect.ts";
 import { lockFolder, lockHolder } from "./lock.ts";
-import { latestVersion, migrationStatus, schemaVersion } from "./migrate.ts";
+import { latestVersion, migrationStatus } from "./migrate.ts";
 import { databasePath } from "./paths.ts";
 import { openPrepared } from "./prepare.ts";
 import { restoreBackup } from "./restore.ts";
@@ -28,13 +28,9 @@ function migrateAlone(folder: string, { version, now }: { version: string; now: 
   mkdirSync(folder, { recursive: true });
   const lock = lockFolder(folder, { version, now });
   try {
-    const from = folderSchema(folder) ?? 0;
-    const db = openPrepared(folder, now);
-    try {
-      return { from, to: schemaVersion(db) };
-    } finally {
-      db.close();
-    }
+    const { db, schema } = openPrepared(folder, now);
+    db.close();
+    return schema;
   } finally {
     lock.release();
   }

@@ -53,7 +53,7 @@ export async function openStorage({
 
 /** The command line's: the same operations on one connection of this thread, beside a running server or alone. */
 export function openLocalStorage({ folder, now }: { folder: string; now: number }): Storage & Closing {
-  const db = openPrepared(folder, now);
+  const { db } = openPrepared(folder, now);
   const writer = createWriter(inProcess(db, operations));
   return { reader: db, writer, close: () => writer.close() };
 }

@@ -7,11 +7,15 @@ import { databasePath } from "./paths.ts";
  * Opens a folder's database for writing, makes it where there is none and brings its schema up to date; what it
  * held before is copied aside first. Throws as `migrate` does.
  */
-export function openPrepared(folder: string, now: number, begun?: (step: Step) => void): Connection {
+export function openPrepared(
+  folder: string,
+  now: number,
+  begun?: (step: Step) => void,
+): { db: Connection; schema: { from: number; to: number } } {
   const db = openWriter(databasePath(folder));
   try {
-    migrate(db, { now, begun, beforeFirst: (version) => void backupBeforeMigration(folder, version, now) });
-    return db;
+    const beforeFirst = (version: number) => void backupBeforeMigration(folder, version, now);
+    return { db, schema: migrate(db, { now, begun, beforeFirst }) };
   } catch (error) {
     db.close();
     throw error;

@@ -43,5 +43,5 @@ async function open(asked: Exclude<ToWorker, { type: "batch" | "close" }>): Prom
 // What migrates is read where there is something to migrate.
 async function prepare({ folder, now }: { folder: string; now: number }): Promise<Connection> {
   const { openPrepared } = await import("./prepare.ts");
-  return openPrepared(folder, now, (step) => answer({ type: "migrating", step }));
+  return openPrepared(folder, now, (step) => answer({ type: "migrating", step })).db;
 }
