@@ -1,4 +1,4 @@
-import { EgressError } from "./errors.ts";
+import { notAnswered } from "./errors.ts";
 import type { Limit } from "./limit.ts";
 import { type Hearer, Line } from "./line.ts";
 
@@ -28,8 +28,7 @@ export class BareLine extends Line {
         line.destroy();
         reject(error);
       };
-      const late = () => give(new EgressError("timeout", "the address did not answer"));
-      const timer = patience === undefined ? undefined : setTimeout(late, patience);
+      const timer = patience === undefined ? undefined : setTimeout(() => give(notAnswered()), patience);
       limit.onEnd(give);
       const opened = Bun.connect<BareLine>({ ...place, data: line, socket: HANDLERS });
       opened.then(

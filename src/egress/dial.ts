@@ -1,7 +1,7 @@
 import net, { type Socket } from "node:net";
 import tls from "node:tls";
 import { BareLine } from "./bare-line.ts";
-import { EgressError, toEgressError } from "./errors.ts";
+import { EgressError, notAnswered, toEgressError } from "./errors.ts";
 import { blocked, type Guard, type Target } from "./guard.ts";
 import type { Limit } from "./limit.ts";
 import { type Line, NodeLine } from "./line.ts";
@@ -153,10 +153,7 @@ function ready(
       socket.destroy();
       reject(error);
     };
-    const timer =
-      patience === undefined
-        ? undefined
-        : setTimeout(() => give(new EgressError("timeout", "the address did not answer")), patience);
+    const timer = patience === undefined ? undefined : setTimeout(() => give(notAnswered()), patience);
     socket.once("error", give);
     socket.once("close", () => give(new EgressError("connection_reset", "the connection was closed")));
     socket.once(event, () => {

@@ -22,6 +22,8 @@ export class EgressError extends Error {
   }
 }
 
+export const notAnswered = (): EgressError => new EgressError("timeout", "the address did not answer");
+
 const BY_CODE: Record<string, EgressErrorClass> = {
   ENOTFOUND: "dns_error",
   ENODATA: "dns_error",
