@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { once } from "node:events";
 import type { Storage } from "../../src/storage/sqlite/storage.ts";
 import { settled } from "../helpers/clock.ts";
 import { memoryStorage } from "../helpers/storage.ts";
@@ -79,9 +80,7 @@ test("a message that cannot be put on record is refused, and its model is asked 
   const response = w.ask("POST", at, hello);
   const call = await w.server.next();
   call.say("Hel");
-  const gone = new Promise<void>((resolve) => {
-    call.gone.addEventListener("abort", () => resolve());
-  });
+  const gone = once(call.gone, "abort");
   disk.reject(new Error("no room"));
   expect((await response).status).toBe(500);
   await gone;
@@ -168,9 +167,7 @@ test("a later message that cannot be put on record leaves the conversation as it
   const response = say("And?");
   const call = await w.server.next();
   call.say("Yes");
-  const gone = new Promise<void>((resolve) => {
-    call.gone.addEventListener("abort", () => resolve());
-  });
+  const gone = once(call.gone, "abort");
   disk.reject(new Error("no room"));
   expect((await response).status).toBe(500);
   await gone;

@@ -54,6 +54,7 @@ test("code belongs to a folder of ours, to its package, or to the runtime", () =
     "/x/node_modules/a/node_modules/@b/c/src/d/e.js": "@b/c",
     "node:fs": "runtime (node:fs)",
     "": "runtime (native)",
+    // Where Bun has what is inside of an executable, on every machine.
     "file:///$bunfs/root/errand": "modules as they are loaded",
   };
   for (const [url, owner] of Object.entries(owners)) expect([url, ownerOf(url)]).toEqual([url, owner]);
