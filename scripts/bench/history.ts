@@ -99,7 +99,7 @@ export function writeOrphans(data: string, { workspace_id }: { workspace_id: str
     const like = db.get<Row & Id & { workflow_id: string }>(
       "SELECT * FROM executions ORDER BY id DESC LIMIT 1",
     )!;
-    const running = { ...like, state: "running", output: null, response: null, ended_at: null };
+    const running = { ...like, state: "running", output: null, response: null, steps: null, ended_at: null };
     const job = { lane: "runs", kind: "execution.run", tenant: workspace_id, key: like.workflow_id };
     const under = { ...job, state: "running", attempt: 1, crashes: 0, owner: "gone" };
     const made = { id: idAt(7), created_at: "at" };

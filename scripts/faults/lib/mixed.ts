@@ -33,9 +33,12 @@ export type Report = {
   undelivered: number;
   /** How many times the database was looked through, and what was found wrong. */
   integrity: { checks: number; faults: string[] };
-  restart_ms: { p50: number; p99: number; max: number };
+  restart_ms: { p50: number; p99: number; max: number; slowest: Restart[] };
   migrations: Migrated;
 };
+
+/** `what`: the command that was under way beside the server when it was killed. */
+type Restart = { round: number; what: string; ms: number };
 
 type Plan = {
   rounds: number;
@@ -51,6 +54,7 @@ type Plan = {
 // A stretch of rounds has a folder of its own: what was acknowledged in it is asked for at its end.
 const STRETCH = 100;
 const CHECK_EACH = 10;
+const SLOWEST = 5;
 const OLD_RUNS = 3_000;
 const LONGEST_ROUND_MS = 20_000;
 const LONGEST_COMMAND_MS = 5_000;
@@ -75,17 +79,17 @@ export async function mixedRounds(plan: Plan): Promise<Report> {
     doubled: 0,
     undelivered: 0,
     integrity: { checks: 0, faults: [] },
-    restart_ms: { p50: 0, p99: 0, max: 0 },
+    restart_ms: { p50: 0, p99: 0, max: 0, slowest: [] },
     migrations: { migrations: 0, killed: 0, lost: 0, faults: [] },
   };
-  const restarts: number[] = [];
+  const restarts: Restart[] = [];
   const last = performance.now() + (plan.minutes ?? Number.POSITIVE_INFINITY) * 60_000;
   const isOver = () => report.rounds >= plan.rounds || performance.now() > last || report.lost.length > 0;
   while (!isOver()) await stretch(plan, isOver, random, report, restarts);
-  restarts.sort((a, b) => a - b);
+  restarts.sort((a, b) => a.ms - b.ms);
   const at = (share: number) =>
-    Math.round(restarts[Math.min(restarts.length - 1, Math.floor(restarts.length * share))] ?? 0);
-  report.restart_ms = { p50: at(0.5), p99: at(0.99), max: at(1) };
+    restarts[Math.min(restarts.length - 1, Math.floor(restarts.length * share))]?.ms ?? 0;
+  report.restart_ms = { p50: at(0.5), p99: at(0.99), max: at(1), slowest: restarts.slice(-SLOWEST) };
   report.migrations = await killMigrations(plan.migrations, random, plan.progress);
   return report;
 }
@@ -95,7 +99,7 @@ async function stretch(
   isOver: () => boolean,
   random: () => number,
   report: Report,
-  restarts: number[],
+  restarts: Restart[],
 ): Promise<void> {
   const data = scratch();
   const received = new Set<string>();
@@ -127,12 +131,15 @@ async function stretch(
     await subscribe(errand, `http://127.0.0.1:${receiver.port}/`);
     await errand.stop();
 
+    let before = "";
     for (let round = 1; round <= STRETCH && !isOver(); round++) {
       const what = ADMINISTRATION[Math.floor(random() * ADMINISTRATION.length)]!;
       if (what === "prune") addOldRuns(data, OLD_RUNS);
       errand = await start(key);
       // The first found no crash before it.
-      if (round > 1) restarts.push(errand.startedInMs);
+      if (round > 1)
+        restarts.push({ round: report.rounds + 1, what: before, ms: Math.round(errand.startedInMs) });
+      before = what;
       await oneRound({ plan, errand, key, world, what, random, data, done, report });
       report.rounds++;
       if (report.rounds % CHECK_EACH === 0) lookThrough(data, report);

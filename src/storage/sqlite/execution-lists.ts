@@ -1,7 +1,8 @@
 import { LRUCache } from "lru-cache";
-import type { ExecutionFilter, ExecutionListStore, ExecutionRow, Owner } from "../../executions/store.ts";
+import type { ExecutionFilter, ExecutionListStore, Owner } from "../../executions/store.ts";
 import type { Place } from "../../lib/feed.ts";
 import type { Bind, Connection } from "./connection.ts";
+import { execution } from "./executions.ts";
 import type { Storage } from "./storage.ts";
 
 const MOST_COUNTED = 10_000;
@@ -128,7 +129,7 @@ export const sqliteExecutionLists = ({ reader }: Pick<Storage, "reader">): Execu
       const shown = found.slice(0, filter.limit);
       const last = shown.at(-1);
       return {
-        items: shown.map(({ id }) => reader.get<ExecutionRow>("SELECT * FROM executions WHERE id = ?", id)!),
+        items: shown.map(({ id }) => execution(reader, id)!),
         next: found.length > shown.length && last ? { created_at: last.created_at, id: last.id } : end,
       };
     },

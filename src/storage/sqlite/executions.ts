@@ -14,6 +14,7 @@ import type { Bind, Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
 import { claimIdempotency } from "./idempotency.ts";
 import { finishJob, holdJob, insertJob, parkJob, runsJob, wakeJob } from "./jobs.ts";
+import { endSteps, putStep, putStepValues, type StepValues, stepsOf, stepValues } from "./steps.ts";
 import type { Storage } from "./storage.ts";
 
 /**
@@ -24,8 +25,7 @@ type Accepting = {
   /** The step of another execution that this one is for. */
   child?: [parent_id: string, key: string] | undefined;
   execution: [id: string, workflow_id: string, ...rest: Bind[]];
-  /** Each without the execution's id. */
-  steps: Bind[][];
+  steps: StepValues[];
   ended?: { started_at: number; ended_at: number; hasLoose: boolean } | undefined;
   job?: JobRow | undefined;
   next?: Queued | undefined;
@@ -62,9 +62,10 @@ function accept(
   }
   if (asked && child(db, ...asked)) return { outcome: "exists" };
   const [id, workflow_id] = execution;
-  db.run(INSERT_EXECUTION, ...execution);
+  const areInside = ended !== undefined && !ended.hasLoose && steps.length > 0;
+  db.run(INSERT_EXECUTION, ...execution, areInside ? JSON.stringify(steps) : null);
   if (job) insertJob(db, job);
-  for (const step of steps) db.run(PUT_STEP, id, ...step);
+  if (!areInside) for (const step of steps) putStepValues(db, id, step);
   if (ended) {
     if (ended.hasLoose) endSteps(db, id, ended.ended_at);
     countRun(db, workflow_id, ended);
@@ -75,17 +76,24 @@ function accept(
 }
 
 function queue(db: Connection, { execution, job }: Queued): void {
-  db.run(INSERT_EXECUTION, ...executionValues(execution));
+  db.run(INSERT_EXECUTION, ...executionValues(execution), null);
   insertJob(db, job);
 }
 
-const child = (db: Connection, parent_id: string, key: string): ExecutionRow | undefined =>
-  db.get("SELECT * FROM executions WHERE parent_id = ? AND parent_position = ?", parent_id, key);
+/** One as it stands. */
+export const execution = (db: Connection, id: string): ExecutionRow | undefined =>
+  db.get(`SELECT ${COLUMNS} FROM executions WHERE id = ?`, id);
 
-const INSERT_EXECUTION = `INSERT INTO executions (id, workflow_id, workspace_id, project_id, definition_hash, state,
-    source, metadata, input, output, error, hop, external_calls, tokens, steps_completed, created_at, started_at,
-    ended_at, parent_id, parent_position, parent_waits, depth, origin_id, deadline_at, response)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const child = (db: Connection, parent_id: string, key: string): ExecutionRow | undefined =>
+  db.get(`SELECT ${COLUMNS} FROM executions WHERE parent_id = ? AND parent_position = ?`, parent_id, key);
+
+/** All but the steps, which may be long and are asked for by themselves. */
+export const COLUMNS = `id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata, input,
+  output, error, hop, external_calls, tokens, steps_completed, created_at, started_at, ended_at, parent_id,
+  parent_position, parent_waits, depth, origin_id, deadline_at, response`;
+
+const INSERT_EXECUTION = `INSERT INTO executions (${COLUMNS}, steps)
+  VALUES (?${", ?".repeat(COLUMNS.split(",").length)})`;
 
 const executionValues = (e: ExecutionRow, end?: ExecutionEnd): Accepting["execution"] => [
   e.id,
@@ -114,43 +122,6 @@ const executionValues = (e: ExecutionRow, end?: ExecutionEnd): Accepting["execut
   e.deadline_at,
   end?.response ?? null,
 ];
-
-const PUT_STEP = `INSERT INTO steps (execution_id, position, seq, name, node_type_name, state, attempts, input,
-    output, error, started_at, ended_at, wake_at, rev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (execution_id, position) DO UPDATE SET state = excluded.state, attempts = excluded.attempts,
-    input = excluded.input, output = excluded.output, error = excluded.error,
-    started_at = excluded.started_at, ended_at = excluded.ended_at, wake_at = excluded.wake_at,
-    rev = excluded.rev`;
-
-const stepValues = (step: StepRow): Bind[] => [
-  step.position,
-  step.seq,
-  step.name,
-  step.node_type_name,
-  step.state,
-  step.attempts,
-  step.input,
-  step.output,
-  step.error,
-  step.started_at,
-  step.ended_at,
-  step.wake_at,
-  step.rev,
-];
-
-const putStep = (db: Connection, step: StepRow): number =>
-  db.run(PUT_STEP, step.execution_id, ...stepValues(step));
-
-/** What was under way in a run that has ended. */
-function endSteps(db: Connection, id: string, ended_at: number): void {
-  db.run(
-    `UPDATE steps SET state = 'cancelled', ended_at = ?1, wake_at = NULL,
-       rev = (SELECT max(rev) FROM steps WHERE execution_id = ?2) + 1
-     WHERE execution_id = ?2 AND state IN ('started', 'retrying', 'waiting')`,
-    ended_at,
-    id,
-  );
-}
 
 function begin(db: Connection, id: string, started_at: number): void {
   db.run(
@@ -330,16 +301,13 @@ export const sqliteExecutions = ({ reader, writer }: Storage): ExecutionStore =>
   suspend: (suspending) => writer.submit("executions.suspend", suspending),
   finish: (end) => writer.submit("executions.finish", end),
   stop: (stopping) => writer.submit("executions.stop", stopping),
-  get: async (id) => reader.get("SELECT * FROM executions WHERE id = ?", id),
+  get: async (id) => execution(reader, id),
   child: async (parent_id, key) => child(reader, parent_id, key),
   waitedFor: async (parent_id) =>
     reader.all(
-      `SELECT * FROM executions WHERE parent_id = ? AND parent_waits = 1
+      `SELECT ${COLUMNS} FROM executions WHERE parent_id = ? AND parent_waits = 1
        AND state IN ('queued', 'running', 'waiting')`,
       parent_id,
     ),
-  steps: async (id, after) =>
-    after === undefined
-      ? reader.all("SELECT * FROM steps WHERE execution_id = ? ORDER BY seq, position", id)
-      : reader.all("SELECT * FROM steps WHERE execution_id = ? AND rev > ? ORDER BY rev, seq", id, after),
+  steps: async (id, after) => stepsOf(reader, id, after),
 });

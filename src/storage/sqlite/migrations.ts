@@ -18,6 +18,7 @@ import turnSettings from "../../../migrations/sqlite/0021_turn_settings.sql" wit
 import deliverySpeed from "../../../migrations/sqlite/0022_delivery_speed.sql" with { type: "text" };
 import keptVersions from "../../../migrations/sqlite/0023_kept_versions.sql" with { type: "text" };
 import turnWords from "../../../migrations/sqlite/0024_turn_words.sql" with { type: "text" };
+import stepsInside from "../../../migrations/sqlite/0025_steps_inside.sql" with { type: "text" };
 
 /** In order; a released file never changes, a test holds the list against the folder. */
 export const migrations = [
@@ -41,4 +42,5 @@ export const migrations = [
   { version: 22, name: "0022_delivery_speed.sql", sql: deliverySpeed },
   { version: 23, name: "0023_kept_versions.sql", sql: keptVersions },
   { version: 24, name: "0024_turn_words.sql", sql: turnWords },
+  { version: 25, name: "0025_steps_inside.sql", sql: stepsInside },
 ];

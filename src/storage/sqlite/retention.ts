@@ -23,7 +23,8 @@ type Sized<T> = T & { size: number };
 /** With its steps, of which there may be more than a slice holds: false when some are left. */
 function dropExecution(db: Connection, id: string, room: Room): boolean {
   const row = db.get<{ size: number }>(
-    `SELECT octet_length(input) + coalesce(octet_length(output), 0) AS size FROM executions
+    `SELECT octet_length(input) + coalesce(octet_length(output), 0) + coalesce(octet_length(steps), 0) AS size
+     FROM executions
      WHERE id = ? AND state IN ('success', 'failed', 'cancelled')`,
     id,
   );
