@@ -6,7 +6,7 @@ import type { ExecutionEnd } from "./store.ts";
 
 /** What a run that has come to its end leaves to be stored, and what there is to tell of it. */
 export function conclude(
-  { execution, input, spent, unsaved: steps, untold, response, hasLoose }: Run,
+  { execution, input, spent, unsaved: steps, untold, response, hasLoose, said }: Run,
   outcome: Extract<Outcome, { kind: "success" | "failed" }>,
   ended_at: number,
 ): { end: ExecutionEnd; events: NewEvent[] } {
@@ -17,7 +17,8 @@ export function conclude(
     end: {
       ...spent,
       state: outcome.kind,
-      output: outcome.kind === "success" ? JSON.stringify(output) : null,
+      output:
+        outcome.kind === "success" ? (said?.value === output ? said.text : JSON.stringify(output)) : null,
       error: error ? JSON.stringify(error) : null,
       started_at,
       ended_at,

@@ -6,7 +6,7 @@ import { nodeType } from "../nodes/index.ts";
 import { NodeError, type NodeResult, type NodeType, type NodeWait } from "../nodes/node.ts";
 import { holds } from "../nodes/when.ts";
 import type { Node } from "../workflows/schema.ts";
-import { failStep, goOnAfterFailure, toError } from "./failure.ts";
+import { type Around, failStep, goOnAfterFailure, toError } from "./failure.ts";
 import { branchNodes, runFlow } from "./flow.ts";
 import { type StepOptions, splitOptions } from "./options.ts";
 import {
@@ -100,7 +100,9 @@ async function runList(run: Run, nodes: Node[], place: Place): Promise<Ended> {
     if (run.isAborted()) return LOST;
     if (signal?.aborted) return CUT;
     if (deadline !== undefined && run.clock.now() >= deadline) return { kind: "expired" };
-    const ended = await runNode(run, node, `${prefix}${index}`, place);
+    const position = `${prefix}${index}`;
+    const begun = runNow(run, node, position, place) ?? runNode(run, node, position, place);
+    const ended = begun instanceof Promise ? await begun : begun;
     if (ended.kind !== "value") return ended;
     last = ended.value;
     remember(scope, node, ended.value);
@@ -152,6 +154,77 @@ function setVariables(scope: Scope, node: Node, value: Json): void {
   }
 }
 
+/**
+ * Most nodes of most programs: new in this run, with nothing set beside their configuration, and done on the spot.
+ * They go without the promises of all others, who are answered with undefined.
+ */
+function runNow(run: Run, node: Node, position: string, place: Place): Ended | Promise<Ended> | undefined {
+  const type = nodeType(node.node_type_name);
+  if (!type?.now) return undefined;
+  const { config, options, isBare } = splitOptions(node.input_config);
+  if (!isBare || run.done.has(position)) return undefined;
+  const step = stepOf(run, node, position);
+  try {
+    countStep(run);
+    const input = renderDeep(config, place.scope);
+    keepInput(run, step, input);
+    step.attempts++;
+    return endWith(run, node, step, place, type.now(input as never), false);
+  } catch (error) {
+    return endAfter({ run, place, options, runList }, step, type, error);
+  }
+}
+
+/** A step at its beginning, or as an attempt before this one left it. */
+const stepOf = (run: Run, node: Node, position: string, before?: StepRow): StepRow => ({
+  execution_id: run.execution.id,
+  position,
+  seq: Number.parseInt(position, 10),
+  rev: 0,
+  name: node.name,
+  node_type_name: node.node_type_name,
+  state: "started",
+  attempts: before?.attempts ?? 0,
+  input: before?.input ?? null,
+  output: null,
+  error: null,
+  started_at: before?.started_at ?? run.clock.now(),
+  ended_at: null,
+  wake_at: null,
+});
+
+/** From here to the end of the step nothing is waited for: what was spent and the step are stored together. */
+function endWith(
+  run: Run,
+  node: Node,
+  step: StepRow,
+  { scope }: Place,
+  result: NodeResult,
+  mustSave: boolean,
+): Ended {
+  run.spent.tokens += result.tokens ?? 0;
+  run.spent.external_calls += result.external_calls ?? 0;
+  const value = node.output_mapping
+    ? renderDeep(node.output_mapping as JsonObject, { ...scope, output: result.output })
+    : result.output;
+  return endStep(run, step, "success", value, mustSave);
+}
+
+/** What a step comes to that threw. */
+function endAfter(
+  around: Around,
+  step: StepRow,
+  type: NodeType | undefined,
+  error: unknown,
+): Ended | Promise<Ended> {
+  const { run, place } = around;
+  if (run.isAborted()) return LOST;
+  if (place.signal?.aborted) return CUT;
+  if (error instanceof Expired) return { kind: "expired" };
+  if (error instanceof RunLimit) return giveUp(run, step, error);
+  return failStep(around, step, type, error);
+}
+
 async function runNode(run: Run, node: Node, position: string, place: Place): Promise<Ended> {
   const before = run.done.get(position);
   if (before && (before.state === "success" || before.state === "skipped")) {
@@ -175,22 +248,7 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
   if (node.connection && type?.connections && config["connection"] == null) {
     config = { ...config, connection: node.connection };
   }
-  const step: StepRow = {
-    execution_id: run.execution.id,
-    position,
-    seq: Number.parseInt(position, 10),
-    rev: 0,
-    name: node.name,
-    node_type_name: node.node_type_name,
-    state: "started",
-    attempts: before?.attempts ?? 0,
-    input: before?.input ?? null,
-    output: null,
-    error: null,
-    started_at: before?.started_at ?? run.clock.now(),
-    ended_at: null,
-    wake_at: null,
-  };
+  const step = stepOf(run, node, position, before);
   try {
     if (!before) countStep(run);
     if (!type)
@@ -227,19 +285,9 @@ async function runNode(run: Run, node: Node, position: string, place: Place): Pr
     }
     const result = await callNode(run, type, input, { position, place, options, waited });
     if ("waits" in result) return putDown(run, step, result.waits, options);
-    // From here to the end of the step nothing is waited for: what was spent and the step are stored together.
-    run.spent.tokens += result.tokens ?? 0;
-    run.spent.external_calls += result.external_calls ?? 0;
-    const value = node.output_mapping
-      ? renderDeep(node.output_mapping as JsonObject, { ...place.scope, output: result.output })
-      : result.output;
-    return endStep(run, step, "success", value, type.effect !== "none");
+    return endWith(run, node, step, place, result, type.effect !== "none");
   } catch (error) {
-    if (run.isAborted()) return LOST;
-    if (place.signal?.aborted) return CUT;
-    if (error instanceof Expired) return { kind: "expired" };
-    if (error instanceof RunLimit) return giveUp(run, step, error);
-    return failStep(around, step, type, error);
+    return await endAfter(around, step, type, error);
   }
 }
 

@@ -17,7 +17,8 @@ export type StepOptions = {
 
 export type Retry = { max_attempts: number; delay_seconds: number; backoff_multiplier: number };
 
-type Split = { options: StepOptions; config: Record<string, Json> };
+/** `isBare`: there are no options. */
+type Split = { options: StepOptions; config: Record<string, Json>; isBare: boolean };
 
 // Definitions are kept by content and never changed, and every run of one asks for this of every node.
 const splits = new WeakMap<object, Split>();
@@ -29,6 +30,7 @@ export function splitOptions(input_config: Record<string, unknown>): Split {
     const { _options, ...config } = input_config;
     split = {
       options: isObject(_options) ? (_options as StepOptions) : {},
+      isBare: _options === undefined,
       config: config as Record<string, Json>,
     };
     splits.set(input_config, split);

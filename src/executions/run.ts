@@ -80,6 +80,8 @@ export type Run = {
   around: StepRow[];
   /** What respond_to_webhook said, as JSON. */
   response: string | null;
+  /** The output that was put into words last: a run's own is that of its last step, mostly. */
+  said?: { value: Json; text: string };
   /** Of every output so far, those of an earlier life included; and of the inputs that are kept. */
   outputCharacters: number;
   inputCharacters: number;
@@ -177,6 +179,7 @@ export function endStep(
   }
   record(run, { ...step, state, output, wake_at: null, ended_at: run.clock.now() });
   if (state === "success") run.spent.steps_completed++;
+  run.said = { value: value ?? null, text: output };
   return { kind: "value", value: value ?? null, mustSave };
 }
 

@@ -34,6 +34,8 @@ function queryTokens(url: string): string[] {
   const found: string[] = [];
   const start = url.indexOf("?");
   if (start === -1) return found;
+  if (url.startsWith("token=", start + 1) && !/[&%]/.test(url))
+    return [url.slice(start + 1 + "token=".length)];
   for (const part of url.slice(start + 1).split("&")) {
     const equals = part.indexOf("=");
     const name = equals === -1 ? part : part.slice(0, equals);

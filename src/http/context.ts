@@ -11,6 +11,13 @@ export type AnyServer = Server<unknown>;
 /** `form`: fields by name, urlencoded or multipart. */
 export type BodyKind = "json" | "form" | "text";
 
+/** What every answer carries besides its request's id. */
+export const EVERY_ANSWER = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-store",
+};
+
 /** What the gate learned about a request before any handler ran. */
 export class RequestContext {
   /** The address's route; undefined where none matched. */
@@ -28,12 +35,11 @@ export class RequestContext {
   sent: Uint8Array | undefined;
   /** Bytes of the body. */
   bytes = 0;
-  /** What every answer carries, whoever makes it. */
-  readonly headers: Record<string, string>;
   /** The app has taken `headers` over into its answer. */
   dressed = false;
   /** The program's time, for what is put on record of the request. */
   clock: Clock = systemClock;
+  #headers: Record<string, string> | undefined;
   #ip: string | undefined;
 
   constructor(
@@ -43,13 +49,17 @@ export class RequestContext {
     private readonly request: Request,
     private readonly server: AnyServer | undefined,
     private readonly address: (request: Request, server: AnyServer | undefined) => string,
-  ) {
-    this.headers = {
-      "x-request-id": request_id,
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer",
-      "cache-control": "no-store",
-    };
+  ) {}
+
+  /** What the answer carries, whoever makes it. */
+  get headers(): Record<string, string> {
+    this.#headers ??= { "x-request-id": this.request_id, ...EVERY_ANSWER };
+    return this.#headers;
+  }
+
+  /** Nothing was added to what every answer carries. */
+  get isPlain(): boolean {
+    return this.#headers === undefined;
   }
 
   /** The client's address in canonical form, behind trusted proxies the one they name; "" if it is gone. */

@@ -136,7 +136,7 @@ export const listOperations = defineNode({
   }),
   check: ({ operations }) =>
     Array.isArray(operations) ? operations.flatMap((one, index) => faultsOf(one, `operations.${index}`)) : [],
-  async run({ list, operations = [], summary = {} }) {
+  now({ list, operations = [], summary = {} }) {
     let items = list as Json[];
     for (const [index, operation] of operations.entries()) {
       const fault = faultsOf(operation, `operations.${index}`)[0];

@@ -104,31 +104,46 @@ export type NodeType<T extends TSchema = TSchema> = {
   /** Where the workflow says nothing; without it a step has one attempt. */
   retries?: Retries;
   flow?: Flow;
-  run(input: Static<T>, run: NodeRun): Promise<NodeResult | NodeWait>;
+  /** What it does, where that is done on the spot with nothing but the input: neither waits nor asks anybody. */
+  now?(input: Static<T>): NodeResult;
+  run(input: Static<T>, run: NodeRun): Promise<NodeResult | NodeWait> | NodeResult;
 };
 
-type Definition<T extends TSchema> = Omit<NodeType<T>, "input"> & { input: T };
+type Common<T extends TSchema> = Omit<NodeType<T>, "input" | "now" | "run"> & { input: T };
+type Definition<T extends TSchema> = Common<T> & Pick<NodeType<T>, "run">;
+type NowDefinition<T extends TSchema> = Common<T> & Required<Pick<NodeType<T>, "now">>;
 
-export function defineNode<T extends TSchema>(definition: Definition<T>): NodeType {
+/** A node type, with one of `run` and `now`. What they throw is the step's failure. */
+export function defineNode<T extends TSchema>(definition: Definition<T> | NowDefinition<T>): NodeType {
   const input = json(definition.input);
   const { connections, check } = definition;
+  function refuseFaulty(config: Static<T>): void {
+    const fault = input.faults(config)[0];
+    if (!fault) return;
+    const { field, expected, received } = fault;
+    throw new NodeError(
+      "INVALID_CONFIG",
+      `${field || "input_config"}: expected ${expected}, received ${received}`,
+    );
+  }
   return {
     ...definition,
     input,
     ...(connections
       ? { check: (config: JsonObject) => [...connectionFaults(config), ...(check?.(config) ?? [])] }
       : {}),
+    ...("now" in definition
+      ? {
+          now(config: Static<T>) {
+            refuseFaulty(config);
+            return definition.now(config);
+          },
+        }
+      : {}),
     // Not async: that would be one more promise for every step. What it throws its caller catches alike.
     run(config: Static<T>, run: NodeRun) {
-      const fault = input.faults(config)[0];
-      if (fault) {
-        const { field, expected, received } = fault;
-        throw new NodeError(
-          "INVALID_CONFIG",
-          `${field || "input_config"}: expected ${expected}, received ${received}`,
-        );
-      }
-      return definition.run(config, run);
+      refuseFaulty(config);
+      return "now" in definition ? definition.now(config) : definition.run(config, run);
     },
   } as unknown as NodeType;
 }

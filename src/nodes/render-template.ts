@@ -20,7 +20,7 @@ export const renderTemplate = defineNode({
     { additionalProperties: false },
   ),
   output: Type.Object({ text: Type.String({ description: "What came of it." }) }),
-  async run({ template, trim }) {
+  now({ template, trim }) {
     const text = typeof template === "string" ? template : JSON.stringify(template);
     return { output: { text: trim ? text.trim().replace(/\n(?:[ \t]*\n){2,}/g, "\n\n") : text } };
   },

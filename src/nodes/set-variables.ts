@@ -16,5 +16,5 @@ export const setVariables = defineNode({
     { additionalProperties: false },
   ),
   output: Type.Record(Type.String(), Type.Unknown(), { description: "The variables." }),
-  run: async ({ variables }) => ({ output: variables as Json }),
+  now: ({ variables }) => ({ output: variables as Json }),
 });

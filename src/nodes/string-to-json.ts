@@ -23,7 +23,7 @@ export const stringToJson = defineNode({
   ),
   output: Type.Object({ json: Type.Unknown({ description: "The value that was found." }) }),
   check: ({ json_schema }) => (isObject(json_schema) ? schemaFaults(json_schema, "json_schema") : []),
-  async run({ text, json_schema }) {
+  now({ text, json_schema }) {
     const value = typeof text === "string" ? jsonIn(text) : (text as Json);
     if (value === undefined) throw new NodeError("NOT_JSON", "There is no JSON in the text.");
     const wrong = json_schema && schemaFaults(json_schema, "json_schema")[0];

@@ -59,7 +59,7 @@ export async function nextLife(storage: Storage, clock: TestClock): Promise<Worl
 
 // Wherever they are kept.
 const STEPS = `(SELECT execution_id, position, state, ended_at FROM steps
-  UNION ALL SELECT id, value ->> 0, value ->> 4, value ->> 10 FROM executions e, json_each(e.steps))`;
+  UNION ALL SELECT e.id, value ->> 0, value ->> 4, value ->> 10 FROM executions e, json_each(e.steps))`;
 
 /** What must hold when nothing runs any more, whatever happened on the way; what does not, in words. */
 export function brokenInvariants({ storage: { reader } }: Pick<World, "storage">): string[] {
@@ -78,9 +78,9 @@ export function brokenInvariants({ storage: { reader } }: Pick<World, "storage">
   );
   none(
     "a step told of other than once",
-    `SELECT e.id, (SELECT count(*) FROM ${STEPS} s WHERE s.execution_id = e.id AND s.state = 'success') AS steps,
+    `SELECT e.id, (SELECT count(*) FROM ${STEPS} s WHERE s.execution_id = e.id AND s.state = 'success') AS happened,
        (SELECT count(*) FROM events v WHERE v.subject_id = e.id AND v.kind = 'workflow.step.completed') AS told
-     FROM executions e WHERE steps != told AND e.origin_id IS NULL`,
+     FROM executions e WHERE happened != told AND e.origin_id IS NULL`,
   );
   none(
     "a counter that is not its recount",

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { sqliteExecutions } from "../../src/storage/sqlite/executions.ts";
 import { settled } from "../helpers/clock.ts";
 import { server } from "../nodes/setup.ts";
 import { apiCall, CALLER, setVariables, world } from "./setup.ts";
@@ -21,6 +22,26 @@ describe("a run", () => {
       ["b", "success", 1],
     ]);
     expect(run.steps_completed).toBe(2);
+  });
+
+  test("that is over before it is stored has its steps in its own row, and they are read like any others", async () => {
+    const { workflow, start, storage } = world();
+    const routed = { on_error: "route", error_nodes: [setVariables("mended", { y: 2 })] };
+    const target = await workflow({
+      nodes: [setVariables("risky", { x: "{{ nothing }}" }, routed), setVariables("last", { z: 3 })],
+    });
+    const { id } = await start(target);
+    expect(storage.reader.all("SELECT * FROM steps")).toEqual([]);
+    const { steps } = sqliteExecutions(storage);
+    const all = await steps(id);
+    expect(all.map(({ position, state, output }) => [position, state, output])).toEqual([
+      ["0", "failed", '{"y":2}'],
+      ["0.on_error.0", "success", '{"y":2}'],
+      ["1", "success", '{"z":3}'],
+    ]);
+    const revs = all.map(({ rev }) => rev).sort((a, b) => a - b);
+    expect((await steps(id, revs[0])).map(({ rev }) => rev)).toEqual(revs.slice(1));
+    expect(await steps(id, revs.at(-1))).toEqual([]);
   });
 
   test("without a mapping gives the last node's output, without nodes nothing", async () => {

@@ -389,6 +389,18 @@ describe("a route that answers the gate itself", () => {
     }
   });
 
+  test("tells each of many that ask at once the name of its own request", async () => {
+    const other = setup({ direct });
+    try {
+      const names = Array.from({ length: 20 }, (_, n) => `request-${n}`);
+      const ask = (name: string) => other.post("/hooks/a", "{}", { "x-request-id": name });
+      const answers = await Promise.all(names.map(ask));
+      expect(answers.map(({ headers }) => headers.get("x-request-id"))).toEqual(names);
+    } finally {
+      await other.close();
+    }
+  });
+
   test("is refused and fails as every other", async () => {
     const other = setup({ direct });
     try {

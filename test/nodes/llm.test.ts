@@ -9,7 +9,7 @@ const PERSON = { type: "object", required: ["name"], properties: { name: { type:
 async function ask(config: object, ...answers: Parameters<typeof modelOf>) {
   const { models, asked } = modelOf(...answers);
   const run = runWith({ models });
-  const ended = await llm.run({ prompt: "Hi", ...config } as never, run).then(
+  const ended = await Promise.resolve(llm.run({ prompt: "Hi", ...config } as never, run)).then(
     (result) => ({ result }),
     (error) => ({ error }),
   );

@@ -14,7 +14,15 @@ import type { Bind, Connection } from "./connection.ts";
 import { insertOutbox } from "./events.ts";
 import { claimIdempotency } from "./idempotency.ts";
 import { finishJob, holdJob, insertJob, parkJob, runsJob, wakeJob } from "./jobs.ts";
-import { endSteps, putStep, putStepValues, type StepValues, stepsOf, stepValues } from "./steps.ts";
+import {
+  endSteps,
+  insideText,
+  putStep,
+  putStepValues,
+  type StepValues,
+  stepsOf,
+  stepValues,
+} from "./steps.ts";
 import type { Storage } from "./storage.ts";
 
 /**
@@ -63,7 +71,7 @@ function accept(
   if (asked && child(db, ...asked)) return { outcome: "exists" };
   const [id, workflow_id] = execution;
   const areInside = ended !== undefined && !ended.hasLoose && steps.length > 0;
-  db.run(INSERT_EXECUTION, ...execution, areInside ? JSON.stringify(steps) : null);
+  db.run(INSERT_EXECUTION, ...execution, areInside ? insideText(steps) : null);
   if (job) insertJob(db, job);
   if (!areInside) for (const step of steps) putStepValues(db, id, step);
   if (ended) {

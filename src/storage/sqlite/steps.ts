@@ -50,6 +50,12 @@ export const putStepValues = (db: Connection, execution_id: string, values: Step
 export const putStep = (db: Connection, step: StepRow): number =>
   putStepValues(db, step.execution_id, stepValues(step));
 
+/** As `executions` keeps them; of a step that was put down more than once what it was in the end. */
+export function insideText(steps: StepValues[]): string {
+  if (steps.length === 1) return JSON.stringify(steps);
+  return JSON.stringify([...new Map(steps.map((values) => [values[0], values])).values()]);
+}
+
 /** What was under way in a run that has ended. */
 export function endSteps(db: Connection, id: string, ended_at: number): void {
   db.run(
