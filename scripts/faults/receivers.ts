@@ -2,7 +2,7 @@
  * Sends to receivers that hang, reset, drip, flood, bomb, redirect, refuse and put off, beside healthy ones, and
  * then counts: what hostile receivers cost a healthy one's time, whether anything was lost, and the memory it took.
  *
- *     bun scripts/faults/receivers.ts [--hanging 400] [--seconds 5] [--webhooks 100] [--events 1000]
+ *     bun scripts/faults/receivers.ts [--hanging 400] [--seconds 25] [--webhooks 100] [--events 1000]
  *         [--kinds hang,reset,drip,flood,bomb,redirect,error,gone,later,garbage] [--json]
  *
  * Exit code 0 when a healthy receiver's p99 stayed below twice its baseline, nothing was lost, and memory grew
@@ -309,7 +309,7 @@ if (import.meta.main) {
   const { values } = parseArgs({
     options: {
       hanging: { type: "string", default: "400" },
-      seconds: { type: "string", default: "5" },
+      seconds: { type: "string", default: "25" },
       webhooks: { type: "string", default: "100" },
       events: { type: "string", default: "1000" },
       kinds: { type: "string" },
@@ -319,7 +319,7 @@ if (import.meta.main) {
   });
   if (values.help) {
     console.log(
-      "usage: scripts/faults/receivers [--hanging 400] [--seconds 5] [--webhooks 100] [--events 1000] [--json]",
+      "usage: scripts/faults/receivers [--hanging 400] [--seconds 25] [--webhooks 100] [--events 1000] [--json]",
     );
     process.exit(0);
   }
