@@ -66,12 +66,13 @@ export async function runAtOnce(
   },
   { execution, definition, input }: { execution: ExecutionRow; definition: Definition; input: JsonObject },
 ): Promise<ReturnType<typeof conclude> | undefined> {
-  const started_at = execution.created_at;
+  // Not copied: this is done for every start, and nobody else has it yet.
+  const begun = Object.assign(execution, { started_at: execution.created_at });
   const run: Run = newRun(
     { ...deps, journal: NO_JOURNAL, signal: () => new AbortController().signal, isAborted: () => false },
-    { execution: { ...execution, started_at }, program: definition, input },
+    { execution: begun, program: definition, input },
   );
-  run.untold.push(startedEvent(execution, input, started_at));
+  run.untold.push(startedEvent(begun, input, begun.started_at));
   const outcome = await interpret(run);
   return outcome.kind === "success" || outcome.kind === "failed"
     ? conclude(run, outcome, deps.clock.now())

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { AppError } from "../lib/errors.ts";
 import type { RequestContext } from "./context.ts";
 import type { ErrorWording } from "./errors.ts";
@@ -87,6 +88,9 @@ export function routesOf(
 /** `route`, or what to say instead: the methods this address takes (none: there is no such address). */
 export type Match = { route?: Route; allow: string[]; hook: boolean };
 
+const MOST_KNOWN = 1_000;
+const LONGEST_KNOWN = 200;
+
 type Node = { fixed: Map<string, Node>; param?: Node; rest?: Route; route?: Route };
 
 const emptyNode = (): Node => ({ fixed: new Map() });
@@ -98,16 +102,24 @@ const emptyNode = (): Node => ({ fixed: new Map() });
  */
 export class Router {
   readonly #trees = new Map<string, Node>();
+  // Few addresses are asked for much, and most of them many times.
+  readonly #known = new LRUCache<string, Route>({ max: MOST_KNOWN });
 
   constructor(routes: Route[]) {
     for (const route of routes) this.#add(route);
   }
 
   match(method: string, path: string): Match {
+    const asked = `${method} ${path}`;
+    const known = this.#known.get(asked);
+    if (known) return { route: known, allow: [], hook: known.policy === "hook" };
     const at = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
     const own =
       this.#find(method, at) ?? this.#find("ALL", at) ?? (method === "HEAD" && this.#find("GET", at));
-    if (own) return { route: own, allow: [], hook: own.policy === "hook" };
+    if (own) {
+      if (asked.length <= LONGEST_KNOWN) this.#known.set(asked, own);
+      return { route: own, allow: [], hook: own.policy === "hook" };
+    }
     const allow: string[] = [];
     let hook = false;
     for (const name of this.#trees.keys()) {
