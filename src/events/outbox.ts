@@ -15,8 +15,8 @@ export async function withOutbox(
   commit: (outbox: Outbox[]) => Promise<boolean>,
 ): Promise<boolean> {
   const { outbox, placements } = await deps.events.plan(scope, list, hop);
-  if (placements.length === 0) return commit(outbox);
-  return withPlacements(deps.runner, placements, () => commit(outbox));
+  if (placements.length === 0) return await commit(outbox);
+  return await withPlacements(deps.runner, placements, () => commit(outbox));
 }
 
 /** The same for jobs alone. */

@@ -9,7 +9,7 @@ import { startedEvent } from "./events.ts";
 import { interpret } from "./interpreter.ts";
 import { newRun } from "./new-run.ts";
 import { splitOptions } from "./options.ts";
-import type { Journal, Run } from "./run.ts";
+import type { Journal, Outcome, Run } from "./run.ts";
 import type { ExecutionRow } from "./store.ts";
 
 // More than these take long enough to be worth a place in the queue.
@@ -53,19 +53,21 @@ function countQuick(nodes: Node[]): number {
   return count;
 }
 
+type AtOnce = ReturnType<typeof conclude> | undefined;
+
 /**
  * Runs a quick program before it is accepted, so that request, run and result are one commit: nothing has
  * happened anywhere until that commit, and after it there is nothing left to do. Undefined when the run
  * wants to wait, for a retry say: then it takes the way of all others.
  */
-export async function runAtOnce(
+export function runAtOnce(
   deps: {
     services: NodeServices;
     clock: Clock;
     report(message: string, fields: Record<string, unknown>): void;
   },
   { execution, definition, input }: { execution: ExecutionRow; definition: Definition; input: JsonObject },
-): Promise<ReturnType<typeof conclude> | undefined> {
+): AtOnce | Promise<AtOnce> {
   // Not copied: this is done for every start, and nobody else has it yet.
   const begun = Object.assign(execution, { started_at: execution.created_at });
   const run: Run = newRun(
@@ -73,10 +75,12 @@ export async function runAtOnce(
     { execution: begun, program: definition, input },
   );
   run.untold.push(startedEvent(begun, input, begun.started_at));
-  const outcome = await interpret(run);
-  return outcome.kind === "success" || outcome.kind === "failed"
-    ? conclude(run, outcome, deps.clock.now())
-    : undefined;
+  const outcome = interpret(run);
+  const end = (outcome: Outcome): AtOnce =>
+    outcome.kind === "success" || outcome.kind === "failed"
+      ? conclude(run, outcome, deps.clock.now())
+      : undefined;
+  return outcome instanceof Promise ? outcome.then(end) : end(outcome);
 }
 
 // Only steps with an effect are written down on the way.

@@ -7,7 +7,7 @@ import { type Ended, ownVars, type Place, type Run, record } from "./run.ts";
 import type { ExecutionError } from "./schema.ts";
 import type { StepRow } from "./store.ts";
 
-export type RunList = (run: Run, nodes: Node[], place: Place) => Promise<Ended>;
+export type RunList = (run: Run, nodes: Node[], place: Place) => Ended | Promise<Ended>;
 
 /** A step in its place, with what it says of its own failure. */
 export type Around = { run: Run; place: Place; options: StepOptions; runList: RunList };

@@ -67,8 +67,8 @@ function begin<T extends Json>(flow: FlowStep, resolve: () => T): T {
   return decided;
 }
 
-/** Runs a list of nodes inside of this one. */
-export const inside = (
+/** Runs a list of nodes inside of this one; a promise always, since several may be under way beside each other. */
+export const inside = async (
   { run, place, step, runList }: FlowStep,
   nodes: unknown,
   at: string,

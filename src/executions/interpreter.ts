@@ -43,11 +43,18 @@ const MOST_UNSAVED = 256;
  *   `on_unknown` says.
  * - What waits (a retry, a wait, another workflow) suspends the run: the wait is a row, not a timer. Lists
  *   inside of a node are gone through again from their beginning, over what is stored of them.
+ *
+ * Answers at once where every node did, without a promise: most runs of most programs are that short.
  */
-export async function interpret(run: Run): Promise<Outcome> {
+export function interpret(run: Run): Outcome | Promise<Outcome> {
   const scope = firstScope(run);
   const deadline = run.execution.deadline_at ?? undefined;
-  const ended = await runList(run, run.program.nodes, { prefix: "", scope, deadline });
+  const ended = runList(run, run.program.nodes, { prefix: "", scope, deadline });
+  const outcome = (ended: Ended) => outcomeOf(run, ended, scope, deadline);
+  return ended instanceof Promise ? ended.then(outcome) : outcome(ended);
+}
+
+function outcomeOf(run: Run, ended: Ended, scope: Scope, deadline: number | undefined): Outcome {
   switch (ended.kind) {
     case "value":
       return mapOutput(run, ended.value, scope);
@@ -90,32 +97,55 @@ function firstScope({ execution, input, given }: Run): Scope {
   };
 }
 
-/** Runs a list of nodes to its end; the value is the last node's. */
-async function runList(run: Run, nodes: Node[], place: Place): Promise<Ended> {
-  const { prefix, scope, signal, deadline } = place;
-  const isInner = prefix !== "";
+/** Runs a list of nodes to its end; the value is the last node's. Answers at once where every node did. */
+function runList(run: Run, nodes: Node[], place: Place): Ended | Promise<Ended> {
   let last: Json = null;
   for (let index = 0; index < nodes.length; index++) {
-    const node = nodes[index]!;
-    if (run.isAborted()) return LOST;
-    if (signal?.aborted) return CUT;
-    if (deadline !== undefined && run.clock.now() >= deadline) return { kind: "expired" };
-    const position = `${prefix}${index}`;
-    const begun = runNow(run, node, position, place) ?? runNode(run, node, position, place);
-    const ended = begun instanceof Promise ? await begun : begun;
+    const ended = begin(run, nodes[index]!, index, place);
+    if (ended instanceof Promise || isLong(run)) return runRest(run, nodes, place, { index, ended });
     if (ended.kind !== "value") return ended;
     last = ended.value;
-    remember(scope, node, ended.value);
+    remember(place.scope, nodes[index]!, ended.value);
+  }
+  return { kind: "value", value: last, mustSave: false };
+}
+
+/** The same from a node on that has begun. */
+async function runRest(
+  run: Run,
+  nodes: Node[],
+  place: Place,
+  begun: { index: number; ended: Ended | Promise<Ended> },
+): Promise<Ended> {
+  let last: Json = null;
+  for (let { index } = begun; index < nodes.length; index++) {
+    const node = nodes[index]!;
+    const ended = await (index === begun.index ? begun.ended : begin(run, node, index, place));
+    if (ended.kind !== "value") return ended;
+    last = ended.value;
+    remember(place.scope, node, ended.value);
     if (performance.now() - run.turn > LONGEST_TURN_MS) {
       await new Promise((resolve) => setImmediate(resolve));
       run.turn = performance.now();
     }
-    const isLast = !isInner && index === nodes.length - 1;
+    const isLast = place.prefix === "" && index === nodes.length - 1;
     const mustSave = (ended.mustSave && !isLast) || run.unsaved.length >= MOST_UNSAVED;
     // Before it is accepted a run is all in memory: it is stored whole, or run again.
     if (mustSave && run.links && !(await saveProgress(run))) return LOST;
   }
   return { kind: "value", value: last, mustSave: false };
+}
+
+/** Others are to have their turn, or what was done is to be stored. */
+const isLong = ({ turn, unsaved }: Run): boolean =>
+  performance.now() - turn > LONGEST_TURN_MS || unsaved.length >= MOST_UNSAVED;
+
+function begin(run: Run, node: Node, index: number, place: Place): Ended | Promise<Ended> {
+  if (run.isAborted()) return LOST;
+  if (place.signal?.aborted) return CUT;
+  if (place.deadline !== undefined && run.clock.now() >= place.deadline) return { kind: "expired" };
+  const position = `${place.prefix}${index}`;
+  return runNow(run, node, position, place) ?? runNode(run, node, position, place);
 }
 
 /** Variables that a condition's nodes set count for what follows it, also in a life that does not run them. */

@@ -143,7 +143,8 @@ export function createStarts(deps: StartDeps) {
   /** Quick programs are run before they are accepted, with everything in one commit; others get a job. */
   async function accept(payload: RunPayload, settings: WorkflowSettings, idempotency: Claim) {
     const { execution, definition } = payload;
-    const ended = isQuick(definition, execution) ? await runAtOnce(deps, payload) : undefined;
+    const begun = isQuick(definition, execution) ? runAtOnce(deps, payload) : undefined;
+    const ended = begun instanceof Promise ? await begun : begun;
     const accepted = ended
       ? await acceptEnded(execution, ended, settings, idempotency)
       : await acceptJob(payload, settings, { idempotency });

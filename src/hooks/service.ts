@@ -96,7 +96,7 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
         ...contextOf(`hooks/agents/${id}`, request, sent),
         answer: queued("The message was queued for the agent."),
       };
-      return answered("agents", request, sent, () => turns.enqueue(target, message));
+      return await answered("agents", request, sent, () => turns.enqueue(target, message));
     },
 
     /** Queues an execution of the workflow. Throws as interface section 7 has it. */
@@ -111,7 +111,7 @@ export function createHooks<A extends HookTarget, W extends HookTarget>(deps: {
         ...contextOf(`hooks/workflows/${id}`, request, sent),
         answer: queued("The execution was queued."),
       };
-      return answered("workflows", request, sent, () => executions.start(target, start));
+      return await answered("workflows", request, sent, () => executions.start(target, start));
     },
 
     /**

@@ -128,7 +128,8 @@ export function createGate(deps: GateDeps): Gate {
       }
       throw error;
     }
-    return whole(route, request, context);
+    // Awaited: an async function that returns a promise hands it on two turns of the queue later.
+    return await whole(route, request, context);
   }
 
   /** The answer to a request of which there is nothing left to check. */
