@@ -20,6 +20,7 @@ const LISTENERS = 50;
 // Deliveries asked for at a time: enough that they wait for their turn, and not the bench for its runs.
 const IN_FLIGHT = 800;
 const MOST_RUNS_AT_ONCE = 200;
+const WARM_SECONDS = 2;
 
 type Whole = { rate: number; rss: number; bytes: number };
 
@@ -47,36 +48,64 @@ async function endToEnd(seconds: number): Promise<Whole> {
   }
 }
 
-/** A run that many webhooks hear of: what a delivery costs, with next to nothing accepted beside it. */
-export async function fanOut(seconds: number, listeners: number): Promise<number> {
-  const atOnce = Math.min(MOST_RUNS_AT_ONCE, Math.ceil(IN_FLIGHT / listeners));
+type Burst = { seconds: number; rate: number };
+
+/** Runs that many webhooks hear of: `burst` starts so many and waits until all of them have arrived everywhere. */
+async function withListeners<T>(
+  listeners: number,
+  use: (burst: (runs: number) => Promise<Burst>) => Promise<T>,
+): Promise<T> {
   const receiver = await yardstick("receiver");
   try {
     return await withErrand(async (errand, key) => {
       const url = await hookOf(errand, key);
       for (let n = 0; n < listeners; n++) await subscribe(errand, receiver.url);
-      const fire = async (runs: number) => {
-        for (let left = runs; left > 0; left -= atOnce) {
-          await Promise.all(Array.from({ length: atOnce }, () => post(url)));
-        }
-      };
       let sent = 0;
-      let rate = 0;
-      // Until it has been measured for long enough; what went before is the warm-up.
-      for (let runs = atOnce, took = 0; took < seconds; runs *= 2) {
+      return use(async (runs) => {
         const began = performance.now();
-        await fire(runs);
+        for (let left = runs; left > 0; left -= atOnceFor(listeners))
+          await Promise.all(Array.from({ length: atOnceFor(listeners) }, () => post(url)));
         sent += runs * listeners;
         await arrived(receiver.url, sent);
-        took = (performance.now() - began) / 1_000;
-        rate = (runs * listeners) / took;
-      }
-      return rate;
+        const seconds = (performance.now() - began) / 1_000;
+        return { seconds, rate: (runs * listeners) / seconds };
+      });
     });
   } finally {
     receiver.end();
   }
 }
+
+const atOnceFor = (listeners: number): number =>
+  Math.min(MOST_RUNS_AT_ONCE, Math.ceil(IN_FLIGHT / listeners));
+
+/** A burst of at least so many seconds; what went before is the warm-up. */
+async function longBurst(
+  listeners: number,
+  seconds: number,
+  burst: (runs: number) => Promise<Burst>,
+): Promise<Burst & { runs: number }> {
+  for (let runs = atOnceFor(listeners); ; runs *= 2) {
+    const seen = await burst(runs);
+    if (seen.seconds >= seconds) return { ...seen, runs };
+  }
+}
+
+/** What a delivery costs, with next to nothing accepted beside it. */
+export const fanOut = (seconds: number, listeners: number): Promise<number> =>
+  withListeners(listeners, async (burst) => (await longBurst(listeners, seconds, burst)).rate);
+
+/** The same and bare signed POSTs, in turns: what is compared has to have been measured in the same seconds. */
+const fanOutInTurns = (turns: number): Promise<{ bare: number[]; fanned: number[] }> =>
+  withListeners(LISTENERS, async (burst) => {
+    const seen: { bare: number[]; fanned: number[] } = { bare: [], fanned: [] };
+    const { runs } = await longBurst(LISTENERS, WARM_SECONDS, burst);
+    for (let turn = 0; turn < turns; turn++) {
+      seen.bare.push(await posts());
+      seen.fanned.push((await burst(runs)).rate);
+    }
+    return seen;
+  });
 
 async function post(url: string): Promise<void> {
   const headers = { "content-type": "application/json" };
@@ -127,15 +156,14 @@ async function unloaded(rounds: number): Promise<number> {
 export const deliver: Suite = {
   name: "deliver",
   async run({ figures, seconds, repeat }) {
-    const bare: number[] = [];
     const whole: Whole[] = [];
-    const fanned: number[] = [];
     for (let round = 1; round <= repeat; round++) {
       say(`deliver, round ${round} of ${repeat} ...`);
-      bare.push(await posts());
       whole.push(await endToEnd(seconds));
-      fanned.push(await fanOut(seconds, LISTENERS));
     }
+    const turns = Math.ceil((seconds * repeat) / WARM_SECONDS);
+    say(`deliver, ${turns} turns ...`);
+    const { bare, fanned } = await fanOutInTurns(turns);
     const yardstick = { name: "bare signed POSTs", value: median(bare) };
     figures.record({ metric: "yardstick: bare signed POSTs", value: yardstick.value, unit: "/s" });
     const rate = median(whole.map((each) => each.rate));
