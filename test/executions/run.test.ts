@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { sqliteExecutions } from "../../src/storage/sqlite/executions.ts";
 import { settled } from "../helpers/clock.ts";
 import { server } from "../nodes/setup.ts";
+import { aNode } from "./nodes.ts";
 import { apiCall, CALLER, setVariables, world } from "./setup.ts";
 
 describe("a run", () => {
@@ -42,6 +43,56 @@ describe("a run", () => {
     const revs = all.map(({ rev }) => rev).sort((a, b) => a - b);
     expect((await steps(id, revs[0])).map(({ rev }) => rev)).toEqual(revs.slice(1));
     expect(await steps(id, revs.at(-1))).toEqual([]);
+  });
+
+  test("whose steps are long together has each in a row of its own", async () => {
+    const { workflow, start, executions, storage } = world();
+    const long = setVariables("a", { text: "{{ x }}{{ x }}{{ x }}{{ x }}" });
+    const target = await workflow({ nodes: [long, { ...long, name: "b" }, { ...long, name: "c" }] });
+    const { id } = await start(target, { x: "x".repeat(60_000) });
+    expect(storage.reader.get("SELECT count(*) AS apart FROM steps")).toEqual({ apart: 3 });
+    expect(storage.reader.get("SELECT steps FROM executions")).toEqual({ steps: null });
+    const { status, steps } = await executions.get(CALLER, id);
+    expect([status, ...steps.map(({ name }) => name)]).toEqual(["success", "a", "b", "c"]);
+  });
+
+  test("comes to the same whether its nodes say something of their steps or nothing", async () => {
+    const { workflow, start, executions } = world();
+    const first = [
+      setVariables("a", { list: ["{{ n }}", -0, null] }),
+      {
+        ...aNode("render_template", "b", { template: "{{ a.list }}" }),
+        output_mapping: { t: "{{ output.text }}" },
+      },
+      aNode("string_to_json", "c", { text: "{{ b.t }}" }),
+    ];
+    const lasts = [
+      aNode("list_operations", "last", { list: "{{ c.json }}", operations: [{ operation: "reverse" }] }),
+      aNode("list_operations", "last", { list: "{{ b.t }}" }),
+      aNode("string_to_json", "last", { text: "no {{ n }}" }),
+      setVariables("last", { x: "{{ nothing }}" }),
+      { ...setVariables("last", { x: 1 }), output_mapping: { y: "{{ output.z }}" } },
+    ];
+    const told = async (nodes: object[]) => {
+      const { id } = await start(await workflow({ nodes: nodes as never }), { n: 5 });
+      const { status, output_data, error, steps, steps_completed } = await executions.get(CALLER, id);
+      return { status, output_data, error, steps, steps_completed };
+    };
+    const statuses: string[] = [];
+    for (const last of lasts) {
+      const nodes = [...first, last];
+      const plain = await told(nodes);
+      expect(
+        await told(
+          nodes.map(({ input_config, ...node }) => ({
+            ...node,
+            input_config: { ...input_config, _options: {} },
+          })),
+        ),
+      ).toEqual(plain);
+      statuses.push(plain.status);
+    }
+    expect(statuses).toEqual(["success", "failed", "failed", "failed", "failed"]);
   });
 
   test("without a mapping gives the last node's output, without nodes nothing", async () => {

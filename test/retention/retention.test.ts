@@ -21,6 +21,18 @@ const DAY = 86_400_000;
 const CALLER = { key_id: "key", workspace_id: "w", project_id: "p" };
 type Values = Record<string, string | number | null>;
 
+/** How many rows each commit from now on drops. */
+function slicesOf(storage: Storage): number[] {
+  const slices: number[] = [];
+  const { submit } = storage.writer;
+  storage.writer.submit = (async (name: never, args: never, mode: never) => {
+    const answer = await submit(name, args, mode);
+    slices.push((answer as unknown as { rows: number }).rows);
+    return answer;
+  }) as never;
+  return slices;
+}
+
 /** Retention over real SQLite, and rows of every kind; times are days before now. */
 function world(storage: Storage = memoryStorage()) {
   const clock = new TestClock();
@@ -239,19 +251,21 @@ describe("executions", () => {
 
   test("with more steps or longer values than a slice takes go in several", async () => {
     const { execution, steps, storage, count, prune } = world();
-    const slices: number[] = [];
-    const { submit } = storage.writer;
-    storage.writer.submit = (async (name: never, args: never, mode: never) => {
-      const answer = await submit(name, args, mode);
-      slices.push((answer as unknown as { rows: number }).rows);
-      return answer;
-    }) as never;
+    const slices = slicesOf(storage);
     steps(execution(), 1_700);
     steps(execution(), 40, "x".repeat(1024 * 1024));
     expect(await prune()).toMatchObject({ executions: 2 });
     expect([count("executions"), count("steps")]).toEqual([0, 0]);
     expect(Math.max(...slices)).toBeLessThanOrEqual(500);
     expect(slices.length).toBeGreaterThan(10);
+  });
+
+  test("with long steps in their own row go a few at a time", async () => {
+    const { execution, storage, prune } = world();
+    const slices = slicesOf(storage);
+    for (let n = 0; n < 10; n++) execution({ steps: "x".repeat(1024 * 1024) });
+    expect(await prune()).toMatchObject({ executions: 10 });
+    expect(slices.filter((rows) => rows > 0)).toEqual([4, 4, 2]);
   });
 
   test("are the same whatever lies between: an independent reckoning agrees", async () => {

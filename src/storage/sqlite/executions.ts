@@ -70,10 +70,10 @@ function accept(
   }
   if (asked && child(db, ...asked)) return { outcome: "exists" };
   const [id, workflow_id] = execution;
-  const areInside = ended !== undefined && !ended.hasLoose && steps.length > 0;
-  db.run(INSERT_EXECUTION, ...execution, areInside ? insideText(steps) : null);
+  const inside = ended && !ended.hasLoose && steps.length > 0 ? insideText(steps) : null;
+  db.run(INSERT_EXECUTION, ...execution, inside);
   if (job) insertJob(db, job);
-  if (!areInside) for (const step of steps) putStepValues(db, id, step);
+  if (inside === null) for (const step of steps) putStepValues(db, id, step);
   if (ended) {
     if (ended.hasLoose) endSteps(db, id, ended.ended_at);
     countRun(db, workflow_id, ended);
@@ -96,7 +96,7 @@ const child = (db: Connection, parent_id: string, key: string): ExecutionRow | u
   db.get(`SELECT ${COLUMNS} FROM executions WHERE parent_id = ? AND parent_position = ?`, parent_id, key);
 
 /** All but the steps, which may be long and are asked for by themselves. */
-export const COLUMNS = `id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata, input,
+const COLUMNS = `id, workflow_id, workspace_id, project_id, definition_hash, state, source, metadata, input,
   output, error, hop, external_calls, tokens, steps_completed, created_at, started_at, ended_at, parent_id,
   parent_position, parent_waits, depth, origin_id, deadline_at, response`;
 

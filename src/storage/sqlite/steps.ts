@@ -4,6 +4,7 @@ import type { Bind, Connection } from "./connection.ts";
 /** A step without its execution's id, in the order of the columns. */
 export type StepValues = Bind[];
 
+// Rows of `executions` hold steps in this order: what is added stands at the end.
 const COLUMNS = [
   "position",
   "seq",
@@ -50,10 +51,17 @@ export const putStepValues = (db: Connection, execution_id: string, values: Step
 export const putStep = (db: Connection, step: StepRow): number =>
   putStepValues(db, step.execution_id, stepValues(step));
 
-/** As `executions` keeps them; of a step that was put down more than once what it was in the end. */
-export function insideText(steps: StepValues[]): string {
-  if (steps.length === 1) return JSON.stringify(steps);
-  return JSON.stringify([...new Map(steps.map((values) => [values[0], values])).values()]);
+// As much as the longest output of one step. Longer ones get rows of their own, which retention drops a few a commit.
+const LONGEST_INSIDE = 1024 * 1024;
+
+/**
+ * As `executions` keeps them; of a step that was put down more than once what it was in the end. Null: together
+ * they are too long for one row.
+ */
+export function insideText(steps: StepValues[]): string | null {
+  const once = steps.length === 1 ? steps : [...new Map(steps.map((values) => [values[0], values])).values()];
+  const text = JSON.stringify(once);
+  return text.length > LONGEST_INSIDE ? null : text;
 }
 
 /** What was under way in a run that has ended. */
