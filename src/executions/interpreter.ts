@@ -186,7 +186,7 @@ function setVariables(scope: Scope, node: Node, value: Json): void {
 
 /**
  * Most nodes of most programs: new in this run, with nothing set beside their configuration, and done on the spot.
- * They go without the promises of all others, who are answered with undefined.
+ * They go without the promises that all others need; undefined: it is one of the others.
  */
 function runNow(run: Run, node: Node, position: string, place: Place): Ended | Promise<Ended> | undefined {
   const type = nodeType(node.node_type_name);

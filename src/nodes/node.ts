@@ -111,7 +111,9 @@ export type NodeType<T extends TSchema = TSchema> = {
 
 type Common<T extends TSchema> = Omit<NodeType<T>, "input" | "now" | "run"> & { input: T };
 type Definition<T extends TSchema> = Common<T> & Pick<NodeType<T>, "run">;
-type NowDefinition<T extends TSchema> = Common<T> & Required<Pick<NodeType<T>, "now">>;
+// Nobody marks it, redacts its input or gives it a connection.
+type NowDefinition<T extends TSchema> = Common<T> &
+  Required<Pick<NodeType<T>, "now">> & { effect: "none"; connections?: never; flow?: never };
 
 /** A node type, with one of `run` and `now`. What they throw is the step's failure. */
 export function defineNode<T extends TSchema>(definition: Definition<T> | NowDefinition<T>): NodeType {
