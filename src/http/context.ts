@@ -33,6 +33,8 @@ export class RequestContext {
   kind: BodyKind | undefined;
   /** The body's bytes exactly as sent: what a signature was made over. Undefined where none was sent. */
   sent: Uint8Array | undefined;
+  /** The Host that was asked for, once it is known to be one. */
+  host = "";
   /** Bytes of the body. */
   bytes = 0;
   /** The app has taken `headers` over into its answer. */
@@ -41,6 +43,7 @@ export class RequestContext {
   clock: Clock = systemClock;
   #headers: Record<string, string> | undefined;
   #ip: string | undefined;
+  #path: string | undefined;
 
   constructor(
     readonly request_id: string,
@@ -78,7 +81,8 @@ export class RequestContext {
   }
 
   get path(): string {
-    return pathOf(this.request.url);
+    this.#path ??= pathOf(this.request.url);
+    return this.#path;
   }
 
   /** Lifts the idle timeout: a stream may be silent for longer than a request may. */

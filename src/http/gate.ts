@@ -7,7 +7,7 @@ import type { AccessLog } from "./access-log.ts";
 import { type Authenticate, bearerToken } from "./authorization.ts";
 import { readBody } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
-import { type AnyServer, EVERY_ANSWER, isHookPath, pathOf, RequestContext, remember } from "./context.ts";
+import { type AnyServer, EVERY_ANSWER, isHookPath, RequestContext, remember } from "./context.ts";
 import { errorResponse } from "./errors.ts";
 import { type Limiter, limitHeaders, type Verdict } from "./limiter.ts";
 import type { Metrics } from "./metrics.ts";
@@ -85,9 +85,9 @@ export function createGate(deps: GateDeps): Gate {
 
   async function admit(request: Request, context: RequestContext): Promise<Response> {
     const { method, headers } = request;
-    const path = pathOf(request.url);
+    const { path } = context;
     context.hook = isHookPath(path);
-    checkHost(headers.get("host"));
+    context.host = checkHost(headers.get("host"));
     checkPath(path);
     const { route, allow, hook } = routeOf(router, method, path);
     context.route = route;
@@ -187,9 +187,7 @@ export function createGate(deps: GateDeps): Gate {
     }
 
     // Strangers call by any name; only those who were let in say how this server is known.
-    if (deps.hosts && response.status < 400 && isGuarded(context.route)) {
-      deps.hosts(request.headers.get("host")!);
-    }
+    if (deps.hosts && response.status < 400 && isGuarded(context.route)) deps.hosts(context.host);
     const ms = elapsed() - context.started;
     metrics.observe(context.route, request.method, response.status, ms / 1_000);
     accessLog?.(context, request.method, response.status, ms);
@@ -230,9 +228,10 @@ const REQUEST_ID = /^[\w.~-]{1,128}$/;
 // Below 4 characters Elysia finds the path at the wrong place; two Host headers arrive joined by a comma.
 const HOST = /^(?=.{4,255}$)(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
-function checkHost(host: string | null): void {
+function checkHost(host: string | null): string {
   if (host === null || !HOST.test(host))
     throw invalidField("host", "one host name", host === null ? "nothing" : "another form");
+  return host;
 }
 
 // Literal and encoded dot segments never arrive: the server resolves them before the gate and the app,

@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import type { AppError } from "../lib/errors.ts";
 import type { RequestContext } from "./context.ts";
 import type { ErrorWording } from "./errors.ts";
@@ -102,8 +101,8 @@ const emptyNode = (): Node => ({ fixed: new Map() });
  */
 export class Router {
   readonly #trees = new Map<string, Node>();
-  // Few addresses are asked for much, and most of them many times.
-  readonly #known = new LRUCache<string, Route>({ max: MOST_KNOWN });
+  // Few addresses are asked for much, and most of them many times. What fills it is not worth an order of use.
+  readonly #known = new Map<string, Route>();
 
   constructor(routes: Route[]) {
     for (const route of routes) this.#add(route);
@@ -117,6 +116,7 @@ export class Router {
     const own =
       this.#find(method, at) ?? this.#find("ALL", at) ?? (method === "HEAD" && this.#find("GET", at));
     if (own) {
+      if (this.#known.size >= MOST_KNOWN) this.#known.clear();
       if (asked.length <= LONGEST_KNOWN) this.#known.set(asked, own);
       return { route: own, allow: [], hook: own.policy === "hook" };
     }
