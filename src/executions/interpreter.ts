@@ -23,6 +23,7 @@ import {
   record,
   type Scope,
   saveProgress,
+  stepOf,
   takeAround,
 } from "./run.ts";
 import type { StepRow } from "./store.ts";
@@ -97,12 +98,16 @@ function firstScope({ execution, input, given }: Run): Scope {
   };
 }
 
-/** Runs a list of nodes to its end; the value is the last node's. Answers at once where every node did. */
+/**
+ * Runs a list of nodes to its end; the value is the last node's. The workflow's own answers at once where every node
+ * did; one inside of a node has others beside it, and they take turns node by node.
+ */
 function runList(run: Run, nodes: Node[], place: Place): Ended | Promise<Ended> {
   let last: Json = null;
   for (let index = 0; index < nodes.length; index++) {
     const ended = begin(run, nodes[index]!, index, place);
-    if (ended instanceof Promise || isLong(run)) return runRest(run, nodes, place, { index, ended });
+    if (ended instanceof Promise || place.prefix !== "" || isLong(run))
+      return runRest(run, nodes, place, { index, ended });
     if (ended.kind !== "value") return ended;
     last = ended.value;
     remember(place.scope, nodes[index]!, ended.value);
@@ -204,24 +209,6 @@ function runNow(run: Run, node: Node, position: string, place: Place): Ended | P
     return endAfter({ run, place, options, runList }, step, type, error);
   }
 }
-
-/** A step at its beginning, or as an attempt before this one left it. */
-const stepOf = (run: Run, node: Node, position: string, before?: StepRow): StepRow => ({
-  execution_id: run.execution.id,
-  position,
-  seq: Number.parseInt(position, 10),
-  rev: 0,
-  name: node.name,
-  node_type_name: node.node_type_name,
-  state: "started",
-  attempts: before?.attempts ?? 0,
-  input: before?.input ?? null,
-  output: null,
-  error: null,
-  started_at: before?.started_at ?? run.clock.now(),
-  ended_at: null,
-  wake_at: null,
-});
 
 /** From here to the end of the step nothing is waited for: what was spent and the step are stored together. */
 function endWith(

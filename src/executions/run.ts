@@ -124,6 +124,24 @@ const MOST_STEPS = 50_000;
 /** The run as a whole has taken too much: it ends, whatever the step says of its errors. */
 export class RunLimit extends NodeError {}
 
+/** A step at its beginning, or as an attempt before this one left it. */
+export const stepOf = (run: Run, node: Node, position: string, before?: StepRow): StepRow => ({
+  execution_id: run.execution.id,
+  position,
+  seq: Number.parseInt(position, 10),
+  rev: 0,
+  name: node.name,
+  node_type_name: node.node_type_name,
+  state: "started",
+  attempts: before?.attempts ?? 0,
+  input: before?.input ?? null,
+  output: null,
+  error: null,
+  started_at: before?.started_at ?? run.clock.now(),
+  ended_at: null,
+  wake_at: null,
+});
+
 /** Puts a step's new state down, to be stored with the next checkpoint. */
 export function record(run: Run, row: StepRow): void {
   row.rev = run.rev++;

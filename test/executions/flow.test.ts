@@ -201,6 +201,14 @@ describe("parallel", () => {
     expect(run.output_data).toEqual({ x: "outer", left: "left", right: "outer" });
   });
 
+  test("gives each branch its turn after every node, however short they are", async () => {
+    const { workflow, start, until } = world();
+    const long = [1, 2, 3, 4].map((n) => setVariables(`b${n}`, { n }));
+    const branches = { long: [...long, failing("late")], short: [failing("early")] };
+    const { id } = await start(await workflow({ nodes: [parallel("both", branches)] }));
+    expect((await until(id, "failed")).error).toMatchObject({ node: "early" });
+  });
+
   test("stops the others when one fails, unless all must", async () => {
     const { workflow, start, until } = world();
     using hanging = server(() => new Promise<Response>(() => {}));
