@@ -62,7 +62,8 @@ type Closing = { close(): Promise<void> };
 
 /**
  * Opens for reading what has the schema of this program; undefined where there is something to do. Looks without
- * writing, so that a start that has nothing to change syncs nothing. Throws as `migrate` does.
+ * writing, so that a start that has nothing to change syncs nothing; a transaction that a kill cut short can only be
+ * taken back by who writes. Throws as `migrate` does.
  */
 function openCurrent(file: string): Reader | undefined {
   if (!existsSync(file)) return undefined;
@@ -71,6 +72,9 @@ function openCurrent(file: string): Reader | undefined {
   try {
     current = migrationStatus(reader).every(({ applied_at }) => applied_at !== null);
     return current ? reader : undefined;
+  } catch (error) {
+    if (String((error as { code?: unknown }).code).startsWith("SQLITE_READONLY")) return undefined;
+    throw error;
   } finally {
     if (!current) reader.close();
   }
